@@ -1,0 +1,1 @@
+//! An HTTP state backend for OpenTofu and Terraform, on SQLite.

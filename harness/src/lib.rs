@@ -1,0 +1,1 @@
+//! Boots and drives QEMU guests from Rust tests.

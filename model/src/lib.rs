@@ -1,0 +1,3 @@
+//! What a fleet is, and who answers whom.
+
+pub mod node_plan;
