@@ -139,7 +139,7 @@ const PREFIX: &str = "provisor-switch-";
 const SUFFIX: &str = ".service";
 
 /// How long to wait between two attempts to reach a lost host.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// The run in a unit's name, which is what the host's record is kept under.
 fn run_of<'a>(unit: &'a str, system: &Path) -> &'a str {

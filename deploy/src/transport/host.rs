@@ -108,7 +108,7 @@ impl Host {
                 job.known_hosts.clone()
             }
         };
-        let control = directory.path().join("control");
+        let control = directory.path().join(CONTROL);
         let paths = Paths {
             known_hosts: &known_hosts,
             control: &control,
@@ -165,6 +165,12 @@ impl Host {
         }
     }
 
+    /// Where the shared connection's socket is.
+    #[cfg(test)]
+    pub(super) fn control_path(&self) -> PathBuf {
+        self.directory.path().join(CONTROL)
+    }
+
     fn lost(&self, stderr: &str) -> HostError {
         let reason = process::last_lines(stderr, 3);
         let reason = if reason.is_empty() {
@@ -193,6 +199,7 @@ impl Drop for Host {
 }
 
 const CONFIG: &str = "ssh_config";
+const CONTROL: &str = "control";
 
 /// `PATH` with a folder before all others.
 fn path_with(folder: &Path) -> std::ffi::OsString {

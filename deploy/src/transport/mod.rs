@@ -165,6 +165,17 @@ fn finish(
     ))
 }
 
+/// Asks again while the host cannot be reached: what is asked may be done twice.
+fn patiently<T>(job: &Job, mut ask: impl FnMut() -> Result<T, HostError>) -> Result<T, HostError> {
+    let start = Instant::now();
+    loop {
+        match ask() {
+            Err(_) if start.elapsed() < job.deadlines.reconnect() => std::thread::sleep(activate::PAUSE),
+            answer => return answer,
+        }
+    }
+}
+
 fn host_failed(step: Step, error: &HostError) -> Verdict {
     failed(step, None, &error.to_string())
 }
@@ -176,3 +187,8 @@ fn failed(step: Step, code: Option<i32>, message: &str) -> Verdict {
         message: message.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
