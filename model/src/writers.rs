@@ -116,8 +116,8 @@ fn certificates(node: &Node, claims: &[Claim], report: &mut Report) {
         let help = "ask once for each domain of a node: remove one of the two requests, or change its domain";
         report.add(
             Diagnostic::error(code::CERTIFICATE_TWICE, message, help)
-                .at(&claim.place, "asked for again here")
-                .at(&other.place, "asked for here"),
+                .at(&claim.place, format!("for `{}`", claim.component))
+                .at(&other.place, format!("for `{}`", other.component)),
         );
     }
 }

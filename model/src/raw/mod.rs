@@ -160,3 +160,6 @@ where
     }
     named
 }
+
+#[cfg(test)]
+mod tests;

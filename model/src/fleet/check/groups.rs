@@ -26,8 +26,8 @@ fn environment(name: &EnvironmentName, raw: &RawEnvironment, report: &mut Report
             let help = "keep one of the two, or give one of the groups an environment of its own";
             report.add(
                 Diagnostic::error(code::TWO_POLICIES, message, help)
-                    .at(place, "second policy")
-                    .at(&first.place, "first policy"),
+                    .at(place, format!("under `{}`", raw.label))
+                    .at(&first.place, format!("under `{}`", first.label)),
             );
             continue;
         }
@@ -60,29 +60,35 @@ fn unknown_environment(fleet: &RawFleet, group: &GroupName, environment: &Sited<
     Diagnostic::error(code::UNKNOWN_ENVIRONMENT, message, help).at(place, "unknown environment")
 }
 
+/// The components that could be read, and whether all that they provide could be.
+pub(super) struct Offers<'a> {
+    pub(super) components: &'a BTreeMap<ComponentName, Component>,
+    pub(super) all_known: bool,
+}
+
 /// The node that holds the state, and its port.
 pub(super) fn backend(
     fleet: &RawFleet,
-    components: &BTreeMap<ComponentName, Component>,
+    offers: &Offers<'_>,
     report: &mut Report,
 ) -> Option<(NodeName, u16)> {
     let declared = fleet.groups.iter().filter_map(|(name, raw)| Some((name, raw, raw.backend.as_ref()?)));
-    let mut first: Option<&Sited<NodeName>> = None;
+    let mut first: Option<(&GroupName, &Sited<NodeName>)> = None;
     let mut backend = None;
     for (group, raw, node) in declared {
-        if let Some(first) = first {
+        if let Some((other, first)) = first {
             report.add(
                 Diagnostic::error(
                     code::SECOND_BACKEND,
-                    format!("the group `{group}` names a second state backend: a fleet's state is in one place"),
+                    format!("two groups name a state backend, `{other}` and `{group}`: a fleet's state is in one place"),
                     "keep the `backend` of one group",
                 )
-                .at(&node.place, "second backend")
-                .at(&first.place, "first backend"),
+                .at(&node.place, format!("of the group `{group}`"))
+                .at(&first.place, format!("of the group `{other}`")),
             );
         }
-        let port = backend_port(group, raw, node, components, report);
-        first = first.or(Some(node));
+        let port = backend_port(group, raw, node, offers, report);
+        first = first.or(Some((group, node)));
         backend = backend.or(port.map(|port| (node.value.clone(), port)));
     }
     backend
@@ -92,7 +98,7 @@ fn backend_port(
     group: &GroupName,
     raw: &RawGroup,
     node: &Sited<NodeName>,
-    components: &BTreeMap<ComponentName, Component>,
+    offers: &Offers<'_>,
     report: &mut Report,
 ) -> Option<u16> {
     let Sited { value: name, place } = node;
@@ -103,8 +109,9 @@ fn backend_port(
         report.add(Diagnostic::error(code::UNKNOWN_NODE, message, help).at(place, "unknown node"));
         return None;
     };
+    let components = offers.components;
     let port = assigned(raw_node, components).into_iter().find_map(served_port);
-    if port.is_none() && raw_node.components.iter().all(|sited| components.contains_key(&sited.value)) {
+    if port.is_none() && offers.all_known && raw_node.components.iter().all(|sited| components.contains_key(&sited.value)) {
         let message = format!("no component of the node `{name}` provides `{STATE_BACKEND}`");
         let providers: Vec<_> =
             components.values().filter(|it| served_port(it).is_some()).map(|it| format!("`{}`", it.name)).collect();

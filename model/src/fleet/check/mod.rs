@@ -8,6 +8,7 @@ mod nodes;
 
 use std::collections::BTreeMap;
 
+use self::groups::Offers;
 use super::Model;
 use crate::diagnostic::Report;
 use crate::names::NetworkName;
@@ -27,7 +28,7 @@ pub(super) fn check(raw: Raw, report: &mut Report) -> Option<Model> {
     let environments = groups::environments(&fleet, report);
     let groups = groups::groups(&fleet, report);
     let nodes = nodes::nodes(&fleet, &known_components, report);
-    let backend = groups::backend(&fleet, &components, report);
+    let backend = groups::backend(&fleet, &Offers { components: &components, all_known: all_provisions_known }, report);
     let network = |(name, network): (&NetworkName, &Option<Network>)| Some((name.clone(), network.clone()?));
     let networks = fleet.networks.iter().filter_map(network).collect();
     Some(Model { name: fleet.name?, networks, environments, groups, nodes, components, backend })

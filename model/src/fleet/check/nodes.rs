@@ -21,7 +21,7 @@ pub(super) fn nodes(
     let mut unique = Unique::default();
     for (group, raw_group) in &fleet.groups {
         for (name, raw) in &raw_group.nodes {
-            unique.name(name, &raw.place, report);
+            unique.name(name, (group, &raw.place), report);
             unique.host(name, raw, port(fleet, raw), report);
             for (network, address) in &raw.networks {
                 unique.member(name, network, address, report);
@@ -118,20 +118,25 @@ fn assignment(
 /// Who was first, for what only one node may have.
 #[derive(Default)]
 struct Unique<'a> {
-    names: BTreeMap<&'a NodeName, &'a Place>,
+    names: BTreeMap<&'a NodeName, (&'a GroupName, &'a Place)>,
     hosts: BTreeMap<(String, u16), (&'a NodeName, &'a Place)>,
     members: BTreeMap<(&'a NetworkName, IpAddr), (&'a NodeName, &'a Place)>,
 }
 
 impl<'a> Unique<'a> {
-    fn name(&mut self, name: &'a NodeName, place: &'a Place, report: &mut Report) {
-        if let Some(first) = first(&mut self.names, name, place) {
+    fn name(
+        &mut self,
+        name: &'a NodeName,
+        (group, place): (&'a GroupName, &'a Place),
+        report: &mut Report,
+    ) {
+        if let Some((other, first)) = first(&mut self.names, name, (group, place)) {
             let message = format!("two groups have a node `{name}`");
             let help = "rename one of the two: a host is known by its deployment name in the whole fleet";
             report.add(
                 Diagnostic::error(code::NODE_NAMED_TWICE, message, help)
-                    .at(place, "again here")
-                    .at(first, "first here"),
+                    .at(place, format!("in the group `{group}`"))
+                    .at(first, format!("in the group `{other}`")),
             );
         }
     }
