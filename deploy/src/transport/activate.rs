@@ -89,10 +89,11 @@ pub fn find(host: &Host, job: &Job) -> Result<Found, HostError> {
 pub fn activate(
     host: &Host,
     job: &Job,
+    run: &str,
     found: &Found,
     say: &mut dyn FnMut(&str),
 ) -> Result<Activation, ActivateError> {
-    let ours = unit_name(&job.run, &job.entry.system);
+    let ours = unit_name(run, &job.entry.system);
     let mut read_units: Vec<String> = found.units.iter().map(|unit| unit.id.clone()).collect();
     let (unit, ask) =
         match outcome::approach(&found.units, store_hash(&job.entry.system), found.current.clone()) {

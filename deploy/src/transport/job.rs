@@ -1,4 +1,4 @@
-//! What one run asks the transport to do on one node, as a file: the graph's `local-exec` gets only its path.
+//! What the transport is to do on one node, as a file: the graph's `local-exec` gets only its path.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,10 @@ use crate::entry::NodeEntry;
 /// One node's deployment. It holds paths of this deployer and no secret's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// The run that asks.
-    pub run: String,
     /// The node, its system and its SSH settings.
     pub entry: NodeEntry,
     /// Grants to deliver before the activation.
     pub deliveries: Vec<Delivery>,
-    /// Where the [`crate::verdict::NodeReport`] is written.
-    pub report: PathBuf,
     /// Keys of hosts that were trusted on first use; it outlives the run.
     pub known_hosts: PathBuf,
     /// OpenSSH's client.
@@ -28,6 +24,15 @@ pub struct Job {
     pub nix: Option<PathBuf>,
     /// How long each part may take.
     pub deadlines: Deadlines,
+}
+
+/// The run that asks, and where it wants the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The run's id.
+    pub run: String,
+    /// Where the [`crate::verdict::NodeReport`] is written.
+    pub report: PathBuf,
 }
 
 /// One grant on its way to the node.
@@ -169,14 +174,19 @@ pub(super) mod tests {
 
     pub(in crate::transport) fn job(directory: &Path) -> Job {
         Job {
-            run: "run-1".into(),
             entry: entry(),
             deliveries: vec![],
-            report: directory.join("report.json"),
             known_hosts: directory.join("known_hosts"),
             ssh: "ssh".into(),
             nix: None,
             deadlines: Deadlines::default(),
+        }
+    }
+
+    pub(in crate::transport) fn order(directory: &Path) -> Order {
+        Order {
+            run: "run-1".into(),
+            report: directory.join("report.json"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The way of one node's system to its host, over SSH: connect, copy, verify, deliver, check, profile, activate.
 //!
 //! [`deploy`] carries out a [`job::Job`] and answers with a [`NodeReport`]. It returns a verdict in every case, and
-//! writes it to the job's report file when it ends, however that is.
+//! writes it to the order's report file when it ends, however that is.
 
 pub mod activate;
 pub mod copy;
@@ -17,16 +17,16 @@ use self::activate::{Activation, Found, Nix};
 use self::copy::{CopyError, Sent};
 use self::deliver::{DeliverError, Delivered};
 use self::host::{Answer, Host, HostError};
-use self::job::Job;
+use self::job::{Job, Order};
 use crate::process;
 use crate::verdict::{NodeReport, Step, Verdict};
 
 /// Deploys one node. `say` gets one line for each step, for a person.
-pub fn deploy(job: &Job, say: &mut dyn FnMut(&str)) -> std::io::Result<NodeReport> {
+pub fn deploy(job: &Job, order: &Order, say: &mut dyn FnMut(&str)) -> std::io::Result<NodeReport> {
     let start = Instant::now();
     let mut report = NodeReport {
         node: job.entry.name.clone(),
-        run: job.run.clone(),
+        run: order.run.clone(),
         system: job.entry.system.clone(),
         verdict: Verdict::Unknown {
             message: "the deployment of this node was stopped before it ended; apply again".into(),
@@ -35,17 +35,17 @@ pub fn deploy(job: &Job, say: &mut dyn FnMut(&str)) -> std::io::Result<NodeRepor
         milliseconds: 0,
     };
     // Written first: OpenTofu kills its children when it is interrupted, and this is then what is known.
-    report.write(&job.report)?;
+    report.write(&order.report)?;
     let mut copied = Sent { paths: 0, bytes: 0 };
-    report.verdict = steps(job, &mut copied, say).unwrap_or_else(|verdict| verdict);
+    report.verdict = steps(job, &order.run, &mut copied, say).unwrap_or_else(|verdict| verdict);
     report.copied_bytes = copied.bytes;
     report.milliseconds = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-    report.write(&job.report)?;
+    report.write(&order.report)?;
     Ok(report)
 }
 
 /// The steps in order; a step that fails ends them with its verdict.
-fn steps(job: &Job, copied: &mut Sent, say: &mut dyn FnMut(&str)) -> Result<Verdict, Verdict> {
+fn steps(job: &Job, run: &str, copied: &mut Sent, say: &mut dyn FnMut(&str)) -> Result<Verdict, Verdict> {
     let system = job.entry.system.to_string_lossy();
     say(&format!("connecting to {}", job.entry.address));
     let host = Host::new(job).map_err(|error| host_failed(Step::Connect, &error))?;
@@ -68,7 +68,7 @@ fn steps(job: &Job, copied: &mut Sent, say: &mut dyn FnMut(&str)) -> Result<Verd
         &[&system],
     )?;
     say("activating");
-    let activation = activate::activate(&host, job, &found, say).map_err(|error| Verdict::Unknown {
+    let activation = activate::activate(&host, job, run, &found, say).map_err(|error| Verdict::Unknown {
         message: error.to_string(),
     })?;
     finish(&host, job, activation, &delivered)
@@ -149,20 +149,29 @@ fn finish(
             .map_err(|error| failed(Step::Deliver, None, &error.to_string()))?;
         words.extend(deliver::unit_files(&job.deliveries));
     }
-    // A host that is lost only here has told its result; the next job removes the unit.
-    if let Ok(answer) = host.run(
-        include_str!("remote/finish.sh"),
-        &words,
-        b"",
-        job.deadlines.step(),
-    ) {
-        activation.circumstances.not_restarted = answer.all("failed").map(str::to_owned).collect();
-        activation.circumstances.not_restarted.sort();
+    let answer = patiently(job, || {
+        host.run(
+            include_str!("remote/finish.sh"),
+            &words,
+            b"",
+            job.deadlines.step(),
+        )
+    });
+    match answer {
+        Ok(answer) => {
+            activation.circumstances.not_restarted = answer.all("failed").map(str::to_owned).collect();
+            activation.circumstances.not_restarted.sort();
+            Ok(outcome::verdict(
+                &activation.conclusion,
+                &activation.circumstances,
+            ))
+        }
+        // With no grants there was nothing left to do but to tidy, which the next job does.
+        Err(_) if words.len() == 1 => Ok(activated),
+        Err(error) => Err(Verdict::Unknown {
+            message: format!("activated, but it is not known whether units took their new grants: {error}"),
+        }),
     }
-    Ok(outcome::verdict(
-        &activation.conclusion,
-        &activation.circumstances,
-    ))
 }
 
 /// Asks again while the host cannot be reached: what is asked may be done twice.

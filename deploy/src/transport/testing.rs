@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::job::{Deadlines, Job};
+use super::job::{Deadlines, Job, Order};
 use crate::entry::HostKey;
 
 /// A real sshd. It is started by each connection on a pipe (`sshd -i`), so it has no port, and nothing is left to stop.
@@ -186,6 +186,10 @@ impl FakeHost {
             reconnect: 60,
         };
         job
+    }
+
+    pub(super) fn order(&self) -> Order {
+        super::job::tests::order(self.directory.path())
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -3,13 +3,14 @@ use super::super::*;
 use crate::transport::job::tests::entry;
 
 fn deploy(host: &FakeHost) -> Verdict {
-    deploy_job(&host.job())
+    deploy_job(host, &host.job())
 }
 
 /// Deploys, and proves that the report file says the same.
-fn deploy_job(job: &Job) -> Verdict {
-    let report = super::super::deploy(job, &mut |_| {}).unwrap();
-    let written = NodeReport::read(&job.report, &job.run, &job.entry.system).unwrap();
+fn deploy_job(host: &FakeHost, job: &Job) -> Verdict {
+    let order = host.order();
+    let report = super::super::deploy(job, &order, &mut |_| {}).unwrap();
+    let written = NodeReport::read(&order.report, &order.run, &job.entry.system).unwrap();
     assert_eq!(written.as_ref(), Some(&report));
     report.verdict
 }
@@ -92,7 +93,7 @@ fn a_host_that_stays_away_is_unknown_and_never_failed() {
     host.answers("observe", "");
     let mut job = host.job();
     job.deadlines.reconnect = 0;
-    let verdict = deploy_job(&job);
+    let verdict = deploy_job(&host, &job);
     assert!(
         matches!(&verdict, Verdict::Unknown { message } if message.contains("provisor-switch-run-1-")
             && message.ends_with("apply again")),
@@ -169,7 +170,7 @@ fn nothing_is_activated_after_a_copy_that_is_not_whole() {
 fn the_bytes_that_were_sent_are_in_the_report() {
     let host = FakeHost::new();
     host.answers("missing-1", "missing=/nix/store/x\ncode=0\n");
-    let report = super::super::deploy(&host.job(), &mut |_| {}).unwrap();
+    let report = super::super::deploy(&host.job(), &host.order(), &mut |_| {}).unwrap();
     assert_eq!((report.verdict, report.copied_bytes), (Verdict::Deployed, 1000));
 }
 
@@ -236,11 +237,11 @@ fn a_unit_that_does_not_take_its_new_grant_degrades_the_node() {
 #[test]
 fn a_killed_transport_leaves_a_report_that_claims_nothing() {
     let host = FakeHost::new();
-    let job = host.job();
+    let (job, order) = (host.job(), host.order());
     let mut seen = None;
     let mut look = |_: &str| {
-        seen.get_or_insert_with(|| NodeReport::read(&job.report, &job.run, &job.entry.system).unwrap());
+        seen.get_or_insert_with(|| NodeReport::read(&order.report, &order.run, &job.entry.system).unwrap());
     };
-    super::super::deploy(&job, &mut look).unwrap();
+    super::super::deploy(&job, &order, &mut look).unwrap();
     assert!(matches!(seen.flatten().unwrap().verdict, Verdict::Unknown { .. }));
 }
