@@ -80,7 +80,10 @@ impl Serves {
 
     /// The TCP port, if one is served.
     pub fn port(&self) -> Option<u16> {
-        self.0.get("port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok())
+        self.0
+            .get("port")
+            .and_then(Value::as_u64)
+            .and_then(|port| u16::try_from(port).ok())
     }
 }
 
