@@ -15,8 +15,8 @@ use crate::shape::{Argument, Layers, Leaf, Shape, ShapeError};
 /// The requests that one component makes under one instance key, each of another resource.
 pub type Instance = BTreeMap<Resource, Asked<Request>>;
 
-/// `process` takes requests by component, then by instance key (RF FR-004a).
-type ByComponent = BTreeMap<String, BTreeMap<String, Leaf<Instance>>>;
+/// Requests by component, then by instance key: what `process` takes (RF FR-004a).
+pub type ByComponent = BTreeMap<String, BTreeMap<String, Leaf<Instance>>>;
 
 /// A request, and who makes it.
 ///

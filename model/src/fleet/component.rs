@@ -92,4 +92,10 @@ impl Provision {
     pub fn is_plain(&self) -> bool {
         self.serves.as_ref().is_none_or(|serves| serves.0.is_empty())
     }
+
+    /// Whether `provider`, whose provision this is, may answer `consumer` on the same node: a component answers itself
+    /// only where nothing is served.
+    pub(crate) fn may_answer(&self, provider: &ComponentName, consumer: &ComponentName) -> bool {
+        self.is_plain() || provider != consumer
+    }
 }

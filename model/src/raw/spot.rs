@@ -229,7 +229,7 @@ impl<'a> Spot<'a> {
 
     /// A table with known keys. Unknown ones are reported, and the rest is read.
     pub(crate) fn fields(&self, keys: &'static Keys) -> Option<Fields<'a>> {
-        let entries = self.entries(&format!("a table: {}", keys.of))?;
+        let entries = self.entries(&format!("the table of {}", keys.of))?;
         for (key, _) in &entries {
             if !keys.all.contains(&key.text) {
                 self.unknown_field(key, keys);

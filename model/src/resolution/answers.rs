@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use super::walk::{Offer, Rosters, declared};
 use super::{Answer, Running};
 use crate::diagnostic::{Place, Report};
-use crate::fleet::component::Scope;
+use crate::fleet::component::{Component, Scope};
 use crate::fleet::{Model, Node};
 use crate::names::{ComponentName, ProvisionName};
 
@@ -68,8 +68,7 @@ fn on_host<'a>(
     need: &Need<'a>,
 ) -> Result<Vec<Offer<'a>>, Refusal<'a>> {
     let mut offers = rosters.offers_on(model, &need.node.name, need.provision);
-    // What serves something is another's to serve.
-    offers.retain(|offer| offer.provision.is_plain() || !offer.is_by(need));
+    offers.retain(|offer| offer.provision.may_answer(offer.component, need.component));
     if offers.iter().any(Offer::is_assigned) {
         offers.retain(Offer::is_assigned);
     }
@@ -104,8 +103,11 @@ fn over_mesh<'a>(
 
 /// Components that would answer the need if they were assigned.
 fn assignable<'a>(model: &'a Model, need: &Need<'_>) -> Vec<&'a ComponentName> {
-    let others = declared(model, need.provision).filter(|(component, _)| component.name != *need.component);
-    others.map(|(component, _)| &component.name).collect()
+    let may_answer = |(component, _): &(&'a Component, _)| component.name != *need.component;
+    declared(model, need.provision)
+        .filter(may_answer)
+        .map(|(component, _)| &component.name)
+        .collect()
 }
 
 fn reachable(model: &Model, consumer: &Node, offer: &Offer<'_>) -> bool {

@@ -69,7 +69,9 @@ fn walk<'a>(model: &'a Model, node: &'a Node) -> BTreeMap<&'a ComponentName, Pre
     }
     while let Some(consumer) = reached.pop() {
         for (provision, requirement) in &consumer.requires {
-            let mut providers = declared(model, provision);
+            let may_answer =
+                |offer: &(&Component, &Provision)| offer.1.may_answer(&offer.0.name, &consumer.name);
+            let mut providers = declared(model, provision).filter(may_answer);
             let (Some((provider, offered)), None) = (providers.next(), providers.next()) else {
                 continue;
             };

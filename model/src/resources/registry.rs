@@ -26,10 +26,12 @@ pub enum Request {
     Ssl(ssl::Request),
 }
 
-/// A policy of any resource. Its one method is `process`: nothing else reaches the policy in it (RF FR-003).
+/// A policy of any resource, closed: `process` is the only way in (RF FR-003).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each variant is its resource's policy")]
-pub enum AnyPolicy {
+pub struct AnyPolicy(Held);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Held {
     NixosModule(nixos_module::Policy),
     Ssl(ssl::Policy),
 }
@@ -72,10 +74,11 @@ impl Resource {
 
     /// The policy where an environment holds none, if the resource can do without one.
     pub fn default_policy(self) -> Option<AnyPolicy> {
-        match self {
-            Resource::NixosModule => NixosModule::default_policy().map(AnyPolicy::NixosModule),
-            Resource::Ssl => Ssl::default_policy().map(AnyPolicy::Ssl),
-        }
+        let held = match self {
+            Resource::NixosModule => NixosModule::default_policy().map(Held::NixosModule),
+            Resource::Ssl => Ssl::default_policy().map(Held::Ssl),
+        };
+        held.map(AnyPolicy)
     }
 
     /// A policy to write where one is missing, in TOML.
@@ -105,10 +108,11 @@ impl Resource {
 
     /// Type-checks a policy. `None`: it is not one, and was reported.
     pub(crate) fn read_policy(self, spot: Spot<'_>) -> Option<AnyPolicy> {
-        match self {
-            Resource::NixosModule => read::policy::<NixosModule>(spot).map(AnyPolicy::NixosModule),
-            Resource::Ssl => read::policy::<Ssl>(spot).map(AnyPolicy::Ssl),
-        }
+        let held = match self {
+            Resource::NixosModule => read::policy::<NixosModule>(spot).map(Held::NixosModule),
+            Resource::Ssl => read::policy::<Ssl>(spot).map(Held::Ssl),
+        };
+        held.map(AnyPolicy)
     }
 }
 
@@ -125,9 +129,9 @@ impl AnyPolicy {
     ///
     /// [`PolicyError`] as of [`Policy::process`].
     pub fn process(&self, requests: Argument<Instance>) -> Result<Effects, PolicyError> {
-        match self {
-            AnyPolicy::NixosModule(policy) => policy.process(requests).map(Effects::from),
-            AnyPolicy::Ssl(policy) => policy.process(requests).map(Effects::from),
+        match &self.0 {
+            Held::NixosModule(policy) => policy.process(requests).map(Effects::from),
+            Held::Ssl(policy) => policy.process(requests).map(Effects::from),
         }
     }
 }

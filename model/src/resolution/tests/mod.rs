@@ -235,6 +235,26 @@ fn a_component_does_not_answer_its_own_requirement_unless_it_is_plain() {
 }
 
 #[test]
+fn where_a_component_may_not_answer_itself_the_one_other_is_added() {
+    let file = |serves: &str| {
+        format!("requires = [\"x\"]\nprovides = [{{ name = \"x\", serves = {{ {serves} }} }}]\n")
+    };
+    let fleet = two_of_everything()
+        .with("components/own.toml", &file("port = 1"))
+        .with("components/other.toml", "provides = [\"x\"]\n")
+        .edit(
+            "fleet.toml",
+            "components = [\"proxy\"]",
+            "components = [\"proxy\", \"own\"]",
+        );
+    let answers = answers(&fleet);
+    assert!(
+        answers.contains(&"proxy/own x proxy/other".to_owned()),
+        "{answers:?}"
+    );
+}
+
+#[test]
 fn two_components_may_answer_each_other() {
     let peer = "requires = [\"peer\"]\nprovides = [{ name = \"peer\", scope = \"mesh\" }]\n";
     let fleet = two_of_everything()

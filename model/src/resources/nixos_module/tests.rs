@@ -78,7 +78,7 @@ fn a_request_is_a_table_under_module() {
         ),
         (
             "nixos-module = []",
-            "error[model::wrong-type]: this is a list where a table: a `nixos-module` request belongs",
+            "error[model::wrong-type]: this is a list where the table of a `nixos-module` request belongs",
         ),
     ] {
         let file = format!("provides = [\"shell\"]\n[resources.\"x\"]\n{written}\n");
