@@ -90,7 +90,7 @@ fn destroyed(lineage: &str, serial: u64) -> Document {
 
 fn document(lineage: &str, serial: u64, resources: &str) -> Document {
     let body = format!(
-        "{{\"version\":4,\"serial\":{serial},\"lineage\":\"{lineage}\",\n \"resources\":{resources}}}\n"
+        "{{\"version\":4,\"serial\":{serial},\"lineage\":\"{lineage}\",\n\t\"resources\" : {resources}}}\n"
     );
     Document::parse(body.into()).unwrap()
 }
@@ -129,7 +129,7 @@ pub(super) fn nothing_is_stored_under_a_new_key(place: &dyn Place) {
 
 pub(super) fn bytes_come_back_as_they_were_written(place: &dyn Place) {
     let store = place.open();
-    let document = state("A", 1, "é \\u0000 \t");
+    let document = state("A", 1, "é \\u0000 \\t");
     assert_eq!(
         write(&*store, &key("a"), &document),
         Written::Stored { version: 1 }
