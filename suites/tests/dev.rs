@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -240,6 +240,17 @@ fn the_pinned_opentofu_is_fetched_once_and_is_the_one_on_path() -> Result {
 }
 
 #[test]
+fn the_cache_is_where_provisor_cache_says() -> Result {
+    let machine = Machine::new()?;
+    let cache = machine.path("elsewhere");
+    let machine = machine.with("PROVISOR_CACHE", &cache);
+    machine.dev(&["setup"])?.assert_done();
+    assert!(cache.join("opentofu/1.10.6/tofu").is_file());
+    assert_eq!(machine.home()?, [""; 0]);
+    Ok(())
+}
+
+#[test]
 fn opentofu_or_terraform_on_path_is_taken_as_it_is() -> Result {
     for program in ["tofu", "terraform"] {
         let machine = Machine::new()?.with("PROVISOR_TOFU_URL", "file:///nowhere");
@@ -289,21 +300,36 @@ fn an_address_that_cannot_be_reached_is_refused_with_what_to_do_and_leaves_nothi
 #[test]
 fn a_fetch_that_is_interrupted_leaves_nothing() -> Result {
     let server = TcpListener::bind("127.0.0.1:0")?;
-    let url = format!("http://{}/tofu.zip", server.local_addr()?);
-    let machine = Machine::new()?.with("PROVISOR_TOFU_URL", url);
-    let child = machine
+    let address = server.local_addr()?;
+    let machine = Machine::new()?.with("PROVISOR_TOFU_URL", format!("http://{address}/tofu.zip"));
+    let mut child = machine
         .command(&["setup"])
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()?;
+    let mut stderr = child.stderr.take().ok_or("a pipe")?;
+    // Where it ends without having connected, this connects in its place, and the test ends too.
+    let watcher = std::thread::spawn(move || {
+        let mut text = String::new();
+        stderr
+            .read_to_string(&mut text)
+            .and_then(|_| TcpStream::connect(address))
+            .map(|_| text)
+    });
 
     // The request has come in, so the fetch is under way; it gets no answer.
     let (mut connection, _) = server.accept()?;
-    connection.read_exact(&mut [0])?;
+    let asked = connection.read_exact(&mut [0]);
     let ctrl_c = format!("kill -INT -- -{}", child.id());
-    assert!(Command::new("bash").args(["-c", &ctrl_c]).status()?.success());
+    let sent = Command::new("bash").args(["-c", &ctrl_c]).output()?;
 
-    assert_eq!(Run::of(&child.wait_with_output()?).code, Some(130));
+    let code = child.wait()?.code();
+    let stderr = watcher.join().expect("read")?;
+    assert!(
+        asked.is_ok() && sent.status.success(),
+        "it ended by itself: {stderr}"
+    );
+    assert_eq!(code, Some(130), "{stderr}");
     machine.assert_no_fetch_left()
 }
 
