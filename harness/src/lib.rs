@@ -1,1 +1,5 @@
 //! Boots and drives QEMU guests from Rust tests.
+
+pub mod accel;
+pub mod cache;
+pub mod image;
