@@ -1,1 +1,3 @@
 //! Boots and drives QEMU guests from Rust tests.
+
+pub mod net;
