@@ -14,8 +14,15 @@ pub(crate) struct Background {
 
 impl Background {
     pub(crate) fn start() -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("provisor-lab").enable_all().build()?;
-        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime) })
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("provisor-lab")
+            .enable_all()
+            .build()?;
+        Ok(Self {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
     }
 
     /// Runs `work` in the background and waits for it. The work goes on if the caller gives up.
@@ -26,7 +33,10 @@ impl Background {
     }
 
     /// Runs what blocks, apart from all else, and waits for it.
-    pub(crate) async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         unwound(self.handle.spawn_blocking(work).await)
     }
 
@@ -50,7 +60,9 @@ fn unwound<T>(joined: Result<T, tokio::task::JoinError>) -> T {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(cancelled) => std::panic::panic_any(format!("the lab was dropped while it was in use: {cancelled}")),
+            Err(cancelled) => {
+                std::panic::panic_any(format!("the lab was dropped while it was in use: {cancelled}"))
+            }
         },
     }
 }
@@ -63,7 +75,9 @@ mod tests {
     async fn background_work_goes_on_while_the_test_blocks_its_only_thread() {
         let background = Background::start().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
-        background.run(async move { tokio::spawn(async move { sender.send("done") }) }).await;
+        background
+            .run(async move { tokio::spawn(async move { sender.send("done") }) })
+            .await;
         assert_eq!(receiver.recv().unwrap(), "done");
     }
 

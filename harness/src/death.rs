@@ -6,11 +6,11 @@
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 
 use tokio::sync::watch;
 
 use crate::console::{self, Console};
+use crate::guard;
 use crate::qmp::QemuEvent;
 
 /// The end of a guest's life.
@@ -32,8 +32,8 @@ pub enum Death {
     },
     /// QEMU ended.
     Exited {
-        /// How, as far as it is known.
-        status: Option<ExitStatus>,
+        /// How.
+        how: guard::Death,
     },
     /// The test stopped or killed it.
     Stopped,
@@ -65,8 +65,15 @@ impl fmt::Display for Death {
                     "QEMU stopped the guest, a disk failed ({reason}): see if the host's disk is full"
                 )
             }
-            Self::Exited { status: Some(status) } => write!(formatter, "QEMU ended: {status}"),
-            Self::Exited { status: None } => formatter.write_str("QEMU ended"),
+            Self::Exited {
+                how: guard::Death::Exited(code),
+            } => write!(formatter, "QEMU ended with exit code {code}"),
+            Self::Exited {
+                how: guard::Death::Signal(signal),
+            } => write!(formatter, "QEMU was killed by signal {signal}"),
+            Self::Exited {
+                how: guard::Death::Unknown,
+            } => formatter.write_str("QEMU was killed with its guard"),
             Self::Stopped => formatter.write_str("the test had stopped it"),
         }
     }
@@ -219,7 +226,9 @@ mod tests {
         let (notice, watch) = death_watch();
         assert_eq!(watch.seen(), None);
         notice.tell(Death::Panicked);
-        notice.tell(Death::Exited { status: None });
+        notice.tell(Death::Exited {
+            how: guard::Death::Exited(0),
+        });
         assert_eq!(watch.died().await, Death::Panicked);
         assert_eq!(watch.seen(), Some(Death::Panicked));
     }

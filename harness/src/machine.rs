@@ -18,18 +18,20 @@ pub use builder::{MachineBuilder, Machines};
 pub use run::{MachineRun, RunError};
 pub use share::ShareError;
 
+pub(crate) use boot::boot;
 pub(crate) use builder::Plan;
-pub(crate) use share::Share;
+pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
 
-use crate::agent::{Agent, Interface, Mount, Setup, SetupFile};
+use crate::accel::Accelerator;
+use crate::agent::{Agent, Bytes, Interface, Mount, Setup, SetupFile};
 use crate::background::Background;
 use crate::console::{Console, Cursor};
 use crate::death::{DeathWatch, Evidence};
 use crate::lab::addresses::Book;
 use crate::names::Name;
 use crate::net::{Mac, Subnet};
-use crate::qemu::{Accelerator, Qemu};
-use crate::ssh::{Identity, Ssh, SshError};
+use crate::qemu::Qemu;
+use crate::ssh::{Login, Ssh, SshError};
 use crate::timeline::Timeline;
 
 /// A running guest. Clones are the same guest.
@@ -59,7 +61,8 @@ pub(crate) struct Running {
     /// Replaced when the guest has rebooted.
     pub(crate) agent: Mutex<Arc<Agent>>,
     pub(crate) ssh_port: u16,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) login: Login,
+    pub(crate) host_key: String,
     pub(crate) management: Mac,
     pub(crate) places: Vec<Place>,
     pub(crate) shares: Vec<Share>,
@@ -71,7 +74,9 @@ pub(crate) struct Running {
 
 impl Machine {
     pub(crate) fn new(running: Running) -> Self {
-        Self { running: Arc::new(running) }
+        Self {
+            running: Arc::new(running),
+        }
     }
 
     /// Its name, which is also its host name.
@@ -81,7 +86,11 @@ impl Machine {
 
     /// Its address on `vlan`, if it is on it.
     pub fn address(&self, vlan: &str) -> Option<Ipv4Addr> {
-        self.running.places.iter().find(|place| place.vlan.as_str() == vlan).map(|place| place.address)
+        self.running
+            .places
+            .iter()
+            .find(|place| place.vlan.as_str() == vlan)
+            .map(|place| place.address)
     }
 
     /// Time from its start to the answer of its agent: the boot, without the making of its image.
@@ -127,16 +136,28 @@ impl Machine {
         self.running.ssh_port
     }
 
-    /// A new SSH connection to it, as root.
+    /// The public half of its SSH host key, `ssh-ed25519 AAAA…`.
+    pub fn host_key(&self) -> &str {
+        &self.running.host_key
+    }
+
+    /// A new SSH connection to it, as root. Its sshd starts a second or two after the machine is ready:
+    /// [`Machine::wait_for_open_port`] tells.
     ///
     /// # Errors
     /// [`SshError`]: it cannot be reached, or is not who it should be.
     pub async fn ssh(&self) -> Result<Ssh, SshError> {
-        todo_ssh(self).await
+        Ssh::connect((Ipv4Addr::LOCALHOST, self.running.ssh_port), &self.running.login).await
     }
 
     fn agent(&self) -> Arc<Agent> {
-        Arc::clone(&self.running.agent.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        Arc::clone(
+            &self
+                .running
+                .agent
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 
     fn note(&self, event: impl std::fmt::Display) {
@@ -148,7 +169,14 @@ impl Machine {
 const MANAGEMENT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 0, 2, 15), 24);
 
 /// What a guest's agent makes of it, at each boot. `files` are for the first one only: later it has its own.
-pub(crate) fn setup(name: &Name, management: Mac, places: &[Place], shares: &[Share], book: &Book, files: Vec<SetupFile>) -> Setup {
+pub(crate) fn setup(
+    name: &Name,
+    management: Mac,
+    places: &[Place],
+    shares: &[Share],
+    book: &Book,
+    files: Vec<SetupFile>,
+) -> Setup {
     let card = |mac: Mac, address: Ipv4Addr, prefix: u8| Interface {
         mac: mac.0,
         new_mac: None,
@@ -157,8 +185,11 @@ pub(crate) fn setup(name: &Name, management: Mac, places: &[Place], shares: &[Sh
         up: true,
     };
     let (address, prefix) = MANAGEMENT_ADDRESS;
-    let interfaces = std::iter::once(card(management, address, prefix))
-        .chain(places.iter().map(|place| card(place.mac, place.address, place.subnet.prefix())));
+    let interfaces = std::iter::once(card(management, address, prefix)).chain(
+        places
+            .iter()
+            .map(|place| card(place.mac, place.address, place.subnet.prefix())),
+    );
     let mounts = shares.iter().enumerate().map(|(index, share)| Mount {
         serial: share::serial(index),
         target: share.guest.clone(),
@@ -167,11 +198,19 @@ pub(crate) fn setup(name: &Name, management: Mac, places: &[Place], shares: &[Sh
     });
     Setup {
         hostname: Some(name.to_string()),
-        hosts: book.hosts().into_iter().map(|(address, names)| (address.into(), names)).collect(),
+        hosts: book
+            .hosts()
+            .into_iter()
+            .map(|(address, names)| (address.into(), names))
+            .collect(),
         interfaces: interfaces.collect(),
         mounts: mounts.collect(),
         files,
-        clock: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok().map(|now| now.as_nanos() as u64),
+        clock: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .ok()
+            .map(|now| now.as_nanos() as u64),
+        entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
         ..Setup::default()
     }
 }

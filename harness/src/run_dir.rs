@@ -2,11 +2,12 @@
 //!
 //! A folder whose owner was killed is found by its lock, which the kernel let go, and never by its age.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// The longest path of a unix socket that this harness makes. Linux allows 107 bytes; the rest is room for a name.
 const LONGEST_SOCKET_PATH: usize = 100;
@@ -16,7 +17,7 @@ const LONGEST_SOCKET_PATH: usize = 100;
 pub struct RunDir {
     // Before the lock, since fields are dropped in order: nobody sweeps a folder that is being removed.
     folder: TempDir,
-    _lock: File,
+    _lock: NamedTempFile,
 }
 
 /// Why there is no folder to run in.
@@ -87,32 +88,35 @@ impl RunDir {
     }
 }
 
-fn lock_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-}
+/// Ends the name of a lock; what is before it names the folder.
+const LOCK: &str = ".lock";
 
 /// Removes the folders whose lock nobody holds. What cannot be removed is left to the next one.
-fn sweep(base: &Path) {
-    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        let folder = entry.path();
-        let abandoned = match File::open(folder.join("lock")) {
-            Ok(lock) => lock.try_lock().is_ok(),
-            Err(_) => folder.is_dir(),
-        };
-        if abandoned && let Err(error) = fs::remove_dir_all(&folder) {
-            tracing::warn!(folder = %folder.display(), %error, "cannot remove what a killed lab left");
+fn sweep(base: &Path) -> io::Result<()> {
+    let paths = fs::read_dir(base)?.map(|entry| entry.map(|entry| entry.path()));
+    let names: BTreeSet<PathBuf> = paths
+        .map(|path| path.map(|path| path.with_extension("")))
+        .collect::<Result<_, _>>()?;
+    for folder in names.into_iter().filter(|folder| !folder.ends_with("births")) {
+        let path = folder.with_extension("lock");
+        let lock = File::open(&path);
+        if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
+            continue;
+        }
+        for removed in [fs::remove_dir_all(&folder), fs::remove_file(&path)] {
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(folder = %folder.display(), %error, "cannot remove what a killed lab left");
+                }
+                _ => {}
+            }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     fn folders(base: &Path) -> BTreeSet<PathBuf> {
@@ -142,15 +146,19 @@ mod tests {
     #[test]
     fn what_a_killed_lab_left_is_swept_by_the_next_one() {
         let base = tempfile::tempdir().unwrap();
-        for (name, locked) in [("rkilled", true), ("runborn", false)] {
-            fs::create_dir(base.path().join(name)).unwrap();
-            fs::write(base.path().join(name).join("disk"), "data").unwrap();
-            if locked {
-                lock_file(&base.path().join(name).join("lock")).unwrap();
-            }
+        for left in ["rkilled", "rpruned"] {
+            fs::create_dir(base.path().join(left)).unwrap();
+            fs::write(base.path().join(left).join("disk"), "data").unwrap();
         }
-        let next = RunDir::create(base.path()).unwrap();
-        assert_eq!(folders(base.path()), [next.path().to_owned()].into());
+        for left in ["rkilled.lock", "runborn.lock"] {
+            fs::write(base.path().join(left), "").unwrap();
+        }
+        drop(RunDir::create(base.path()).unwrap());
+        let left: Vec<_> = fs::read_dir(base.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["births"]);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 
+use crate::accel::Accelerator;
 use crate::agent::{Agent, AgentError, Setup};
 use crate::console::Console;
 use crate::death::{Death, Evidence};
-use crate::qemu::{Accelerator, Qemu};
+use crate::qemu::Qemu;
 use crate::wait::{Deadline, TIMEOUT_FACTOR_VARIABLE, scaled};
 
 /// A cold boot takes 4 to 5 s under emulation on an idle host. The deadline is for one with other guests on it.
@@ -57,10 +58,18 @@ impl std::error::Error for BootError {
 
 impl std::fmt::Display for BootError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { machine, waited, end, evidence } = self;
+        let Self {
+            machine,
+            waited,
+            end,
+            evidence,
+        } = self;
         let seconds = waited.as_secs_f64();
         match end {
-            BootEnd::Died(death) => write!(formatter, "`{machine}` died {seconds:.1} s after its start: {death}")?,
+            BootEnd::Died(death) => write!(
+                formatter,
+                "`{machine}` died {seconds:.1} s after its start: {death}"
+            )?,
             BootEnd::TimedOut => write!(
                 formatter,
                 "`{machine}` did not answer within {seconds:.0} s: its console shows how far it came; if the host is just slow, set \
@@ -69,21 +78,24 @@ impl std::fmt::Display for BootError {
             BootEnd::Silent(accelerator) => write!(
                 formatter,
                 "`{machine}` printed nothing within {seconds:.0} s: it does not run under {}; {}",
-                accelerator.name(),
+                accelerator,
                 match accelerator {
                     Accelerator::Kvm => "set PROVISOR_ACCEL=tcg to emulate it",
                     Accelerator::Tcg => "is the host overloaded?",
                 }
             )?,
             BootEnd::Agent(error) => write!(formatter, "`{machine}` cannot be set up: {error}")?,
-            BootEnd::Port(error) => write!(formatter, "`{machine}`: the host cannot reach its agent's port: {error}")?,
+            BootEnd::Port(error) => write!(
+                formatter,
+                "`{machine}`: the host cannot reach its agent's port: {error}"
+            )?,
         }
         write!(formatter, "{evidence}")
     }
 }
 
 /// Waits for the guest's agent and has it apply `setup`.
-pub(super) async fn boot(
+pub(crate) async fn boot(
     qemu: &Qemu,
     machine: &str,
     accelerator: Accelerator,
@@ -107,7 +119,12 @@ pub(super) async fn boot(
         Ok(agent) => return Ok(agent),
         Err(end) => end,
     };
-    Err(BootError { machine: machine.to_owned(), waited: deadline.waited(), end, evidence: qemu.evidence() })
+    Err(BootError {
+        machine: machine.to_owned(),
+        waited: deadline.waited(),
+        end,
+        evidence: qemu.evidence(),
+    })
 }
 
 async fn settled<T>(
@@ -163,9 +180,14 @@ mod tests {
             artifacts: "/artifacts".into(),
         };
         let (machine, end) = ("app".to_owned(), BootEnd::Silent(Accelerator::Kvm));
-        let error = BootError { machine, waited: PATIENCE, end, evidence };
+        let error = BootError {
+            machine,
+            waited: PATIENCE,
+            end,
+            evidence,
+        };
         let text = "\
-`app` printed nothing within 30 s: it does not run under KVM; set PROVISOR_ACCEL=tcg to emulate it
+`app` printed nothing within 30 s: it does not run under kvm; set PROVISOR_ACCEL=tcg to emulate it
 the last lines of the console of `app`: nothing
 QEMU said: nothing
 artifacts: /artifacts";

@@ -15,7 +15,9 @@ pub(super) fn unit(output: &Output) -> Look<()> {
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let property = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+            .unwrap_or_default()
     };
     let state = format!("{} ({})", property("ActiveState"), property("SubState"));
     let queued = !matches!(property("Job"), "" | "0");
@@ -50,12 +52,18 @@ pub(super) fn listening(output: &Output, port: u16) -> Look<()> {
 fn listener(line: &str) -> Option<u16> {
     let mut fields = line.split_whitespace().skip(1);
     let (local, _remote, state) = (fields.next()?, fields.next()?, fields.next()?);
-    (state == "0A").then(|| u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()).flatten()
+    (state == "0A")
+        .then(|| u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok())
+        .flatten()
 }
 
 /// Judges a command that is run until it succeeds.
 pub(super) fn success(output: Output) -> Look<Output> {
-    if output.status.is_success() { Look::Done(output) } else { Look::NotYet(output.to_string()) }
+    if output.status.is_success() {
+        Look::Done(output)
+    } else {
+        Look::NotYet(output.to_string())
+    }
 }
 
 /// Judges a command that is run until it fails. A lost one has not failed.
@@ -71,13 +79,22 @@ mod tests {
     use super::*;
 
     fn printed(status: ExitStatus, stdout: &str) -> Output {
-        Output { stdout: stdout.as_bytes().to_vec(), stderr: Vec::new(), status, command: "look".to_owned() }
+        Output {
+            stdout: stdout.as_bytes().to_vec(),
+            stderr: Vec::new(),
+            status,
+            command: "look".to_owned(),
+        }
     }
 
     fn show(load: &str, active: &str, sub: &str, result: &str, job: &str) -> Output {
         let text = format!(
             "Result={result}\nLoadState={load}\nActiveState={active}\nSubState={sub}\n{}",
-            if job.is_empty() { String::new() } else { format!("Job={job}\n") }
+            if job.is_empty() {
+                String::new()
+            } else {
+                format!("Job={job}\n")
+            }
         );
         printed(ExitStatus::Code(0), &text)
     }
@@ -89,18 +106,42 @@ mod tests {
         let cases = [
             (show("loaded", "active", "running", "success", ""), Look::Done(())),
             (show("loaded", "active", "exited", "success", ""), Look::Done(())),
-            (show("loaded", "activating", "start-pre", "success", "12"), not_yet("activating (start-pre)")),
-            (show("loaded", "activating", "auto-restart", "exit-code", ""), not_yet("activating (auto-restart)")),
-            (show("loaded", "reloading", "reload", "success", "12"), not_yet("reloading (reload)")),
-            (show("loaded", "inactive", "dead", "success", "12"), not_yet("inactive (dead)")),
-            (show("loaded", "deactivating", "stop", "success", "9"), not_yet("deactivating (stop)")),
+            (
+                show("loaded", "activating", "start-pre", "success", "12"),
+                not_yet("activating (start-pre)"),
+            ),
+            (
+                show("loaded", "activating", "auto-restart", "exit-code", ""),
+                not_yet("activating (auto-restart)"),
+            ),
+            (
+                show("loaded", "reloading", "reload", "success", "12"),
+                not_yet("reloading (reload)"),
+            ),
+            (
+                show("loaded", "inactive", "dead", "success", "12"),
+                not_yet("inactive (dead)"),
+            ),
+            (
+                show("loaded", "deactivating", "stop", "success", "9"),
+                not_yet("deactivating (stop)"),
+            ),
             (
                 show("loaded", "inactive", "dead", "success", ""),
                 hopeless("it is inactive, and nothing is about to start it"),
             ),
-            (show("loaded", "failed", "failed", "exit-code", ""), hopeless("it failed: exit-code")),
-            (show("not-found", "inactive", "dead", "success", ""), hopeless("the guest has no such unit")),
-            (show("masked", "inactive", "dead", "success", ""), hopeless("its file is not usable: masked")),
+            (
+                show("loaded", "failed", "failed", "exit-code", ""),
+                hopeless("it failed: exit-code"),
+            ),
+            (
+                show("not-found", "inactive", "dead", "success", ""),
+                hopeless("the guest has no such unit"),
+            ),
+            (
+                show("masked", "inactive", "dead", "success", ""),
+                hopeless("its file is not usable: masked"),
+            ),
         ];
         for (output, expected) in cases {
             assert_eq!(unit(&output), expected, "{output}");
@@ -109,8 +150,13 @@ mod tests {
 
     #[test]
     fn a_systemd_that_does_not_answer_yet_is_waited_for() {
-        let output = Output { stderr: b"Failed to connect to bus\n".to_vec(), ..printed(ExitStatus::Code(1), "") };
-        let Look::NotYet(last) = unit(&output) else { panic!("{output}") };
+        let output = Output {
+            stderr: b"Failed to connect to bus\n".to_vec(),
+            ..printed(ExitStatus::Code(1), "")
+        };
+        let Look::NotYet(last) = unit(&output) else {
+            panic!("{output}")
+        };
         assert!(last.contains("Failed to connect to bus"), "{last}");
     }
 
@@ -127,8 +173,14 @@ mod tests {
         for port in [22, 443] {
             assert_eq!(listening(&output, port), Look::Done(()));
         }
-        assert_eq!(listening(&output, 8080), Look::NotYet("listening on [22, 443]".to_owned()));
-        assert_eq!(listening(&printed(ExitStatus::Code(0), ""), 22), Look::NotYet("listening on []".to_owned()));
+        assert_eq!(
+            listening(&output, 8080),
+            Look::NotYet("listening on [22, 443]".to_owned())
+        );
+        assert_eq!(
+            listening(&printed(ExitStatus::Code(0), ""), 22),
+            Look::NotYet("listening on []".to_owned())
+        );
     }
 
     #[test]
@@ -139,8 +191,16 @@ mod tests {
             (ExitStatus::Signal(9), false, true),
             (ExitStatus::Lost, false, false),
         ] {
-            assert_eq!(matches!(success(printed(status, "")), Look::Done(_)), succeeds, "{status}");
-            assert_eq!(matches!(failure(printed(status, "")), Look::Done(_)), fails, "{status}");
+            assert_eq!(
+                matches!(success(printed(status, "")), Look::Done(_)),
+                succeeds,
+                "{status}"
+            );
+            assert_eq!(
+                matches!(failure(printed(status, "")), Look::Done(_)),
+                fails,
+                "{status}"
+            );
         }
     }
 }

@@ -12,7 +12,9 @@ pub(super) fn pss_mib(pid: u32) -> io::Result<f64> {
 }
 
 fn pss_kib(rollup: &str) -> Option<u64> {
-    rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.strip_suffix("kB")?.trim().parse().ok())
+    rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:")?.strip_suffix("kB")?.trim().parse().ok())
 }
 
 #[cfg(test)]

@@ -37,7 +37,9 @@ impl Machine {
         let deadline = Deadline::after(SHUTDOWN_PATIENCE);
         let end = match self.death().race(deadline.limit(resets.changed())).await {
             Ok(Some(_)) => None,
-            Ok(None) => Some(WaitEnd::TimedOut { last: "it still runs".to_owned() }),
+            Ok(None) => Some(WaitEnd::TimedOut {
+                last: "it still runs".to_owned(),
+            }),
             Err(death) => Some(WaitEnd::Died { death }),
         };
         if let Some(end) = end {
@@ -52,13 +54,31 @@ impl Machine {
         }
         let fresh = {
             let book = running.book.lock().unwrap_or_else(PoisonError::into_inner);
-            setup(&running.name, running.management, &running.places, &running.shares, &book, Vec::new())
+            setup(
+                &running.name,
+                running.management,
+                &running.places,
+                &running.shares,
+                &book,
+                Vec::new(),
+            )
         };
         let machine = Arc::clone(running);
         let booting = async move {
-            boot::boot(&machine.qemu, machine.name.as_str(), machine.accelerator, &machine.agent_port, fresh).await
+            boot::boot(
+                &machine.qemu,
+                machine.name.as_str(),
+                machine.accelerator,
+                &machine.agent_port,
+                fresh,
+            )
+            .await
         };
-        let agent = running.background.run(booting).await.map_err(|error| RebootError::Up(Box::new(error)))?;
+        let agent = running
+            .background
+            .run(booting)
+            .await
+            .map_err(|error| RebootError::Up(Box::new(error)))?;
         *running.agent.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(agent);
         self.note("rebooted");
         Ok(())
@@ -82,14 +102,24 @@ impl Machine {
         }
     }
 
+    /// Has it killed, without waiting for that.
+    pub(crate) fn give_up(&self) {
+        self.running.qemu.give_up();
+    }
+
     /// Replaces `/etc/hosts`, when machines have come to the lab.
     pub(crate) async fn learn_hosts(&self) -> Result<(), RunError> {
         let hosts = {
             let book = self.running.book.lock().unwrap_or_else(PoisonError::into_inner);
             book.hosts()
         };
-        let lines = hosts.iter().map(|(address, names)| format!("{address} {}\n", names.join(" ")));
-        let text: String = ["127.0.0.1 localhost\n::1 localhost\n".to_owned()].into_iter().chain(lines).collect();
+        let lines = hosts
+            .iter()
+            .map(|(address, names)| format!("{address} {}\n", names.join(" ")));
+        let text: String = ["127.0.0.1 localhost\n::1 localhost\n".to_owned()]
+            .into_iter()
+            .chain(lines)
+            .collect();
         self.put("/etc/hosts", text, 0o644).await
     }
 }

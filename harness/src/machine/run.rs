@@ -48,7 +48,11 @@ impl Machine {
     ///
     /// It ends at once if the guest dies.
     pub fn run(&self, command: impl Into<Command>) -> MachineRun<'_> {
-        MachineRun { machine: self, agent: self.agent(), command: command.into() }
+        MachineRun {
+            machine: self,
+            agent: self.agent(),
+            command: command.into(),
+        }
     }
 
     /// Writes the file `path` with these permission bits, such as `0o600`. It is never seen half written.
@@ -59,7 +63,8 @@ impl Machine {
         let agent = self.agent();
         let content = content.as_ref();
         self.note(format_args!("writes {path}: {} bytes", content.len()));
-        self.while_alive(&format!("writing {path}"), agent.write_file(path, content, mode)).await
+        self.while_alive(&format!("writing {path}"), agent.write_file(path, content, mode))
+            .await
     }
 
     /// Reads the file `path`.
@@ -68,7 +73,8 @@ impl Machine {
     /// [`RunError`].
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, RunError> {
         let agent = self.agent();
-        self.while_alive(&format!("reading {path}"), agent.read_file(path)).await
+        self.while_alive(&format!("reading {path}"), agent.read_file(path))
+            .await
     }
 
     async fn while_alive<T>(
@@ -126,7 +132,11 @@ impl<'a> MachineRun<'a> {
     }
 
     async fn to_its_end(self) -> Result<Output, RunError> {
-        let Self { machine, agent, command } = self;
+        let Self {
+            machine,
+            agent,
+            command,
+        } = self;
         let shown = command.to_string();
         machine.note(format_args!("runs `{shown}`"));
         let run = async {

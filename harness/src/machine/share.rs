@@ -43,31 +43,55 @@ pub enum ShareError {
 }
 
 /// The serial number of a guest's `index`-th shared folder.
-pub(super) fn serial(index: usize) -> String {
+pub(crate) fn serial(index: usize) -> String {
     format!("provisor-share{index}")
 }
 
 /// Packs `folder` into the squashfs `image`. 90 MB take 0.13 s.
-pub(super) fn pack(folder: &Path, image: &Path) -> Result<(), ShareError> {
+pub(crate) fn pack(folder: &Path, image: &Path) -> Result<(), ShareError> {
     if !folder.is_dir() {
-        return Err(ShareError::Missing { folder: folder.to_owned() });
+        return Err(ShareError::Missing {
+            folder: folder.to_owned(),
+        });
     }
     let output = Command::new("mksquashfs")
         .args(pack_args(folder, image))
         .stdin(Stdio::null())
         .output()
-        .map_err(|source| ShareError::NoProgram { folder: folder.to_owned(), source })?;
+        .map_err(|source| ShareError::NoProgram {
+            folder: folder.to_owned(),
+            source,
+        })?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
-    Err(ShareError::Failed { folder: folder.to_owned(), status: output.status.to_string(), said })
+    let said = String::from_utf8_lossy(&output.stderr)
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .to_owned();
+    Err(ShareError::Failed {
+        folder: folder.to_owned(),
+        status: output.status.to_string(),
+        said,
+    })
 }
 
 /// In the guest the files belong to root, whoever they belong to on the host.
 fn pack_args(folder: &Path, image: &Path) -> Vec<OsString> {
-    let options = ["-comp", "lz4", "-all-root", "-no-xattrs", "-no-progress", "-quiet", "-noappend"];
-    [folder.into(), image.into()].into_iter().chain(options.map(OsString::from)).collect()
+    let options = [
+        "-comp",
+        "lz4",
+        "-all-root",
+        "-no-xattrs",
+        "-no-progress",
+        "-quiet",
+        "-noappend",
+    ];
+    [folder.into(), image.into()]
+        .into_iter()
+        .chain(options.map(OsString::from))
+        .collect()
 }
 
 #[cfg(test)]
@@ -77,8 +101,13 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let message = pack(&folder.path().join("none"), &folder.path().join("image")).unwrap_err().to_string();
-        assert!(message.ends_with("none: there is no such folder on the host"), "{message}");
+        let message = pack(&folder.path().join("none"), &folder.path().join("image"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.ends_with("none: there is no such folder on the host"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -20,11 +20,19 @@ impl Machine {
         let show = Command::new("systemctl")
             .args(["show", "--property", looks::UNIT_PROPERTIES, "--"])
             .arg(unit);
-        let status = Command::shell("systemctl status --no-pager --full --lines=20 -- \"$1\"; systemctl list-jobs --no-pager")
-            .args(["status", unit]);
-        let found = self.wait(&format!("unit {unit}"), || self.look(show.clone(), |output| looks::unit(&output))).await;
+        let status = Command::shell(
+            "systemctl status --no-pager --full --lines=20 -- \"$1\"; systemctl list-jobs --no-pager",
+        )
+        .args(["status", unit]);
+        let found = self
+            .wait(&format!("unit {unit}"), || {
+                self.look(show.clone(), |output| looks::unit(&output))
+            })
+            .await;
         match found {
-            Err(error) if !matches!(error.end, WaitEnd::Died { .. }) => Err(self.with_detail(error, status).await),
+            Err(error) if !matches!(error.end, WaitEnd::Died { .. }) => {
+                Err(self.with_detail(error, status).await)
+            }
             found => found,
         }
     }
@@ -35,7 +43,10 @@ impl Machine {
     /// [`WaitError`].
     pub async fn wait_for_open_port(&self, port: u16) -> Result<(), WaitError> {
         let show = Command::new("cat").args(["/proc/net/tcp", "/proc/net/tcp6"]);
-        self.wait(&format!("port {port}"), || self.look(show.clone(), move |output| looks::listening(&output, port))).await
+        self.wait(&format!("port {port}"), || {
+            self.look(show.clone(), move |output| looks::listening(&output, port))
+        })
+        .await
     }
 
     /// Waits until there is a file, or anything else, at `path`.
@@ -44,7 +55,11 @@ impl Machine {
     /// [`WaitError`].
     pub async fn wait_for_file(&self, path: &str) -> Result<(), WaitError> {
         let show = Command::new("stat").arg("--").arg(path);
-        self.wait(&format!("file {path}"), || self.look(show.clone(), looks::success)).await.map(drop)
+        self.wait(&format!("file {path}"), || {
+            self.look(show.clone(), looks::success)
+        })
+        .await
+        .map(drop)
     }
 
     /// Runs a command again and again until it succeeds; answers with its output.
@@ -53,7 +68,10 @@ impl Machine {
     /// [`WaitError`], with the last output.
     pub async fn wait_until_succeeds(&self, command: impl Into<Command>) -> Result<Output, WaitError> {
         let command = command.into();
-        self.wait(&format!("success of `{command}`"), || self.look(command.clone(), looks::success)).await
+        self.wait(&format!("success of `{command}`"), || {
+            self.look(command.clone(), looks::success)
+        })
+        .await
     }
 
     /// Runs a command again and again until it fails; answers with its output.
@@ -62,7 +80,10 @@ impl Machine {
     /// [`WaitError`], with the last output.
     pub async fn wait_until_fails(&self, command: impl Into<Command>) -> Result<Output, WaitError> {
         let command = command.into();
-        self.wait(&format!("failure of `{command}`"), || self.look(command.clone(), looks::failure)).await
+        self.wait(&format!("failure of `{command}`"), || {
+            self.look(command.clone(), looks::failure)
+        })
+        .await
     }
 
     /// Waits until `text` is printed on the console after `from`; answers with the place just after it.

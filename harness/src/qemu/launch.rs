@@ -4,19 +4,18 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::Paths;
+use super::process::Process;
 use crate::artifacts::MachineArtifacts;
 use crate::console::{Console, Search};
 use crate::death::{self, Death, DeathNotice, DeathWatch, Evidence};
-use crate::guard::{self, Guarded};
+use crate::guard::{self, Guard, GuardError};
 use crate::qmp::{QemuEvent, Qmp, QmpError};
 use crate::timeline::Timeline;
 use crate::wait::Deadline;
@@ -48,6 +47,8 @@ pub struct Launch {
     pub files: MachineArtifacts,
     /// The test's folder of evidence, for messages.
     pub artifacts: PathBuf,
+    /// Where the program that guards it is kept.
+    pub guard_folder: PathBuf,
     /// The test's timeline.
     pub timeline: Timeline,
 }
@@ -58,10 +59,11 @@ pub struct Launch {
 #[derive(Debug)]
 pub struct Qemu {
     machine: String,
-    guarded: Arc<Guarded>,
+    process: Process,
     monitor: Qmp,
     death: DeathWatch,
     notice: DeathNotice,
+    resets: watch::Receiver<u32>,
     console: Console,
     stderr: PathBuf,
     artifacts: PathBuf,
@@ -71,19 +73,17 @@ pub struct Qemu {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// It cannot be started at all.
-    #[error("cannot start {}: install QEMU (Debian: qemu-system-x86), or name it by PROVISOR_QEMU", .program.display())]
+    #[error("QEMU does not start: {source}; on Debian it is in the package qemu-system-x86")]
     Spawn {
-        /// The program.
-        program: PathBuf,
         /// Why.
-        #[source]
-        source: io::Error,
+        #[from]
+        source: GuardError,
     },
     /// It ended before its monitor answered.
-    #[error("QEMU ended as soon as it started{}: what it said is below{evidence}", shown(.status))]
+    #[error("at its start, {}: what it said is below{evidence}", Death::Exited { how: *.how })]
     DiedAtStart {
-        /// How it ended, if it is known.
-        status: Option<ExitStatus>,
+        /// How it ended.
+        how: guard::Death,
         /// What it said.
         evidence: Box<Evidence>,
     },
@@ -114,10 +114,6 @@ pub enum LaunchError {
     },
 }
 
-fn shown(status: &Option<ExitStatus>) -> String {
-    status.map(|status| format!(" ({status})")).unwrap_or_default()
-}
-
 impl Qemu {
     /// Starts QEMU and waits until its monitor answers. Its watch runs on the current tokio runtime.
     ///
@@ -140,19 +136,20 @@ impl Qemu {
         std::fs::write(&files.command, command_lines(&program, &args)).map_err(prepare(&files.command))?;
         let log = File::create(&files.qmp).map_err(prepare(&files.qmp))?;
         let stderr = File::create(&files.stderr).map_err(prepare(&files.stderr))?;
+        let path = std::env::var_os("PATH").unwrap_or_default();
         let listener = UnixListener::bind(&paths.qmp).map_err(prepare(&paths.qmp))?;
         let console = Console::new(&paths.console);
         let evidence = || Box::new(Evidence::gather(&machine, &console, &files.stderr, &artifacts));
 
-        let spawned = guard::spawn(&program, &args, stderr).await;
-        let guarded = Arc::new(spawned.map_err(|source| LaunchError::Spawn { program, source })?);
+        let guard = Guard::new(program).args(args).env("PATH", path).stderr(stderr);
+        let process = Process::keep(guard.spawn(&guard_folder).await?);
         let (sender, events) = mpsc::unbounded_channel();
         let deadline = Deadline::after(GREETING_PATIENCE);
         let greeting = deadline.limit(greet(listener, log, sender));
         let greeted = tokio::select! {
             biased;
             greeted = greeting => greeted,
-            status = guarded.wait() => return Err(LaunchError::DiedAtStart { status, evidence: evidence() }),
+            how = process.ended() => return Err(LaunchError::DiedAtStart { how, evidence: evidence() }),
         };
         let monitor = match greeted {
             Some(Ok(monitor)) => monitor,
@@ -181,10 +178,12 @@ impl Qemu {
         };
 
         let (notice, death) = death::death_watch();
+        let (reset, resets) = watch::channel(0);
         let watch = Watch {
             machine: machine.clone(),
-            guarded: Arc::clone(&guarded),
+            process: process.clone(),
             notice: notice.clone(),
+            reset,
             panic: console.search(death::PANIC_ON_CONSOLE, console.start()),
             console: console.clone(),
             timeline,
@@ -212,6 +211,11 @@ impl Qemu {
         &self.death
     }
 
+    /// How often its guest has rebooted.
+    pub fn resets(&self) -> watch::Receiver<u32> {
+        self.resets.clone()
+    }
+
     /// Its guest's console.
     pub fn console(&self) -> &Console {
         &self.console
@@ -219,7 +223,7 @@ impl Qemu {
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.guarded.pid()
+        self.process.pid()
     }
 
     /// What a failure shows of it, as of now.
@@ -227,11 +231,16 @@ impl Qemu {
         Evidence::gather(&self.machine, &self.console, &self.stderr, &self.artifacts)
     }
 
+    /// Has it killed, without waiting for that.
+    pub fn give_up(&self) {
+        self.notice.tell(Death::Stopped);
+        self.process.kill();
+    }
+
     /// Kills it, and returns when no process of it is left. A death that was noticed before remains the one that is told.
     pub async fn kill(&self) {
-        self.notice.tell(Death::Stopped);
-        self.guarded.kill();
-        self.guarded.wait().await;
+        self.give_up();
+        self.process.ended().await;
     }
 
     /// Ends it in order, so that it writes out what it holds; kills it if that takes too long.
@@ -244,7 +253,7 @@ impl Qemu {
         // It may hang up instead of answering.
         let asked = async {
             let _ = self.monitor.execute(qapi::qmp::quit {}).await;
-            self.guarded.wait().await;
+            self.process.ended().await;
         };
         if Deadline::after(ENDING_PATIENCE).limit(asked).await.is_none() {
             self.kill().await;
@@ -255,8 +264,7 @@ impl Qemu {
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        self.notice.tell(Death::Stopped);
-        self.guarded.kill();
+        self.give_up();
     }
 }
 
@@ -282,8 +290,9 @@ fn command_lines(program: &Path, args: &[OsString]) -> String {
 /// Sees every way in which a guest's life can end, and tells of it once.
 struct Watch {
     machine: String,
-    guarded: Arc<Guarded>,
+    process: Process,
     notice: DeathNotice,
+    reset: watch::Sender<u32>,
     panic: Search,
     console: Console,
     timeline: Timeline,
@@ -297,7 +306,7 @@ impl Watch {
             tokio::select! {
                 biased;
                 Some(event) = events.recv() => self.see(&event),
-                status = self.guarded.wait() => {
+                how = self.process.ended() => {
                     // What it said last tells more than how it ended. Its end closes the channel.
                     let last_words = async {
                         while let Some(event) = events.recv().await {
@@ -306,8 +315,8 @@ impl Watch {
                     };
                     let _ = Deadline::after(LAST_WORDS_PATIENCE).limit(last_words).await;
                     self.look_at_console();
-                    self.timeline.note(&self.machine, Death::Exited { status });
-                    self.notice.tell(Death::Exited { status });
+                    self.timeline.note(&self.machine, Death::Exited { how });
+                    self.notice.tell(Death::Exited { how });
                     return;
                 }
                 _ = pause.tick() => self.look_at_console(),
@@ -317,6 +326,9 @@ impl Watch {
 
     fn see(&self, event: &QemuEvent) {
         self.timeline.note(&self.machine, format_args!("QEMU: {event:?}"));
+        if *event == QemuEvent::GuestReset {
+            self.reset.send_modify(|resets| *resets += 1);
+        }
         if let Some(death) = Death::of_event(event) {
             self.end(death);
         }
@@ -337,7 +349,7 @@ impl Watch {
     /// A guest that died does not go on, so that the evidence stays as it was and its memory is free.
     fn end(&self, death: Death) {
         self.notice.tell(death);
-        self.guarded.kill();
+        self.process.kill();
     }
 }
 

@@ -1,11 +1,7 @@
 //! QEMU is a shell script here, and its monitor is played by the test: no guest is needed to see how it fails.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-
 use super::*;
 use crate::artifacts::Artifacts;
-use crate::death::Death;
 use crate::qmp::fake::{FakeMonitor, GREETING, OK};
 
 /// A `fake_qemu`: what its script does instead of QEMU.
@@ -40,11 +36,12 @@ impl FakeQemu {
         };
         let launch = Launch {
             machine: "app".to_owned(),
-            program,
-            args: vec!["-display".into(), "none".into()],
+            program: "/bin/sh".into(),
+            args: vec![fake.into(), "-display".into(), "none".into()],
             paths,
             files,
             artifacts: artifacts.folder().to_owned(),
+            guard_folder: folder.path().join("guard"),
             timeline: Timeline::create(&artifacts.timeline()).unwrap(),
         };
         Self { folder, launch }
@@ -96,7 +93,7 @@ async fn a_qemu_that_is_not_installed_is_named_with_the_package() {
     fake.launch.program = fake.path("no-such-qemu");
     let message = Qemu::launch(fake.launch.clone()).await.unwrap_err().to_string();
     assert!(
-        message.contains("no-such-qemu: install QEMU (Debian: qemu-system-x86)"),
+        message.contains("no-such-qemu") && message.contains("in the package qemu-system-x86"),
         "{message}"
     );
 }
@@ -106,7 +103,7 @@ async fn a_qemu_that_dies_at_the_start_is_shown_with_what_it_said() {
     let fake = FakeQemu::doing("echo \"Parameter 'reconnect' is unexpected\" >&2; exit 3");
     let message = Qemu::launch(fake.launch.clone()).await.unwrap_err().to_string();
     assert!(
-        message.starts_with("QEMU ended as soon as it started (exit status: 3)"),
+        message.starts_with("at its start, QEMU ended with exit code 3: "),
         "{message}"
     );
     assert!(
@@ -132,7 +129,7 @@ async fn a_qemu_that_dies_after_it_called_is_the_same() {
         .await;
     let message = launched.unwrap_err().to_string();
     assert!(
-        message.starts_with("QEMU ended as soon as it started (exit status: 4)"),
+        message.starts_with("at its start, QEMU ended with exit code 4: "),
         "{message}"
     );
     assert!(message.contains("  | late"), "{message}");
@@ -178,7 +175,7 @@ async fn what_the_monitor_said_last_tells_more_than_the_exit() {
     let fake = FakeQemu::doing("while [ ! -e \"$0.go\" ]; do sleep 0.01; done; exit 0");
     let (qemu, mut monitor) = fake.running().await;
     std::fs::write(fake.path("fake_qemu.go"), "").unwrap();
-    qemu.guarded.wait().await;
+    qemu.process.ended().await;
     monitor
         .say(r#"{"event":"GUEST_PANICKED","data":{"action":"poweroff"}}"#)
         .await;
@@ -199,7 +196,7 @@ async fn a_panic_on_the_console_is_a_death_even_if_qemu_says_nothing() {
         qemu.evidence().console,
         "booting\n[ 1.2] Kernel panic - not syncing: sysrq triggered crash"
     );
-    qemu.guarded.wait().await;
+    qemu.process.ended().await;
     drop(monitor);
 }
 
@@ -207,10 +204,10 @@ async fn a_panic_on_the_console_is_a_death_even_if_qemu_says_nothing() {
 async fn a_dropped_qemu_is_killed() {
     let fake = FakeQemu::doing("exec sleep 1000");
     let (qemu, monitor) = fake.running().await;
-    let guarded = Arc::clone(&qemu.guarded);
+    let process = qemu.process.clone();
     drop(qemu);
-    guarded.wait().await;
-    assert!(!runs(guarded.pid()));
+    process.ended().await;
+    assert!(!runs(process.pid()));
     drop(monitor);
 }
 
@@ -235,7 +232,7 @@ async fn the_command_line_and_the_monitor_s_talk_are_kept() {
     qemu.kill().await;
     drop(monitor);
     let command = std::fs::read_to_string(&fake.launch.files.command).unwrap();
-    assert_eq!(command.lines().skip(1).collect::<Vec<_>>(), ["-display", "none"]);
+    assert_eq!(command.lines().skip(2).collect::<Vec<_>>(), ["-display", "none"]);
     let talk = std::fs::read_to_string(&fake.launch.files.qmp).unwrap();
     assert!(talk.contains("-> qmp_capabilities {}"), "{talk}");
     assert!(talk.contains("<- {\"return\":{}}"), "{talk}");

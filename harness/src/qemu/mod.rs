@@ -1,9 +1,8 @@
 //! QEMU: its command line, its process, its disks.
 
 mod args;
-#[cfg(any())]
 mod launch;
+mod process;
 
-pub use args::{AGENT_PORT, Accelerator, Access, Card, Disk, MachineSpec, Paths, Start, args};
-#[cfg(any())]
+pub use args::{Access, Card, Disk, MachineSpec, Paths, Start, args};
 pub use launch::{Launch, LaunchError, Qemu};
