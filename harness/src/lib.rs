@@ -8,6 +8,7 @@ pub mod cache;
 pub mod console;
 pub mod death;
 pub mod exec;
+mod failure;
 pub mod guard;
 pub mod image;
 mod lab;
@@ -21,7 +22,8 @@ pub mod ssh;
 pub mod timeline;
 pub mod wait;
 
-pub use exec::{Command, Execute, ExitStatus, Output};
+pub use exec::{Command, Execute, ExitStatus, Output, Transport};
+pub use failure::{Failure, Result};
 pub use image::ImageSpec;
 pub use lab::{AddressError, Lab, LabError, Vlan, lab};
 pub use machine::{Machine, MachineBuilder, Machines};
