@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -143,6 +144,7 @@ fn systemd_is_told_when_clients_can_connect(#[case] prefix: &str, #[case] name: 
         _ => UnixAddr::from_abstract_name(socket.as_os_str().as_bytes()),
     };
     let systemd = UnixDatagram::bind_addr(&address.unwrap()).unwrap();
+    systemd.set_read_timeout(Some(Duration::from_secs(50))).unwrap();
     let mut command = serve_command(folder.path());
     let program = Program::start(command.env("NOTIFY_SOCKET", format!("{prefix}{}", socket.display())));
     let mut message = [0; 16];
