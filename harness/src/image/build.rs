@@ -45,6 +45,7 @@ chroot "$1" systemctl --quiet preset-all
 chroot "$1" systemctl --quiet set-default multi-user.target
 rm -f "$1"/etc/ssh/ssh_host_* "$1"/var/cache/ldconfig/aux-cache "$1"/var/lib/systemd/random-seed
 rm -f "$1"/var/log/*.log "$1"/var/log/apt/* "$1"/etc/hostname
+rm -f "$1"/etc/fstab "$1"/etc/modules-load.d/modules.conf
 "#;
 
 /// What of this file goes into an image's key.
@@ -169,6 +170,8 @@ fn mmdebstrap_args(mode: Mode, plan: &Plan, files: &Path) -> Vec<String> {
         format!("--mode={mode}"),
         "--variant=apt".to_owned(),
         "--format=tar".to_owned(),
+        // Each package would be synced to the disk; the squashfs is, once.
+        "--dpkgopt=force-unsafe-io".to_owned(),
         r#"--aptopt=APT::Install-Recommends "false""#.to_owned(),
     ];
     args.extend(EXCLUDED.map(|path| format!("--dpkgopt=path-exclude={path}")));
