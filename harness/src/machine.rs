@@ -27,7 +27,7 @@ use crate::agent::{Agent, Bytes, Interface, Mount, Setup, SetupFile};
 use crate::background::Background;
 use crate::console::{Console, Cursor};
 use crate::death::{DeathWatch, Evidence};
-use crate::lab::addresses::Book;
+use crate::laboratory::addresses::Book;
 use crate::names::Name;
 use crate::net::{Mac, Subnet};
 use crate::qemu::Qemu;

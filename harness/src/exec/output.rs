@@ -34,7 +34,6 @@ impl fmt::Display for ExitStatus {
 
 /// What a command wrote and how it ended. `Display` gives the command, the status and the last lines of both streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a command may have failed: use `check_ok` or look at `status`"]
 pub struct Output {
     /// Its standard output.
     pub stdout: Vec<u8>,

@@ -46,15 +46,7 @@ pub enum BootEnd {
     Port(std::io::Error),
 }
 
-impl std::error::Error for BootError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.end {
-            BootEnd::Agent(error) => Some(error),
-            BootEnd::Port(error) => Some(error),
-            BootEnd::Died(_) | BootEnd::TimedOut | BootEnd::Silent(_) => None,
-        }
-    }
-}
+impl std::error::Error for BootError {}
 
 impl std::fmt::Display for BootError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::{Machine, Share};
 use crate::agent::{Bytes, SetupFile};
 use crate::image::ImageSpec;
-use crate::lab::addresses::Address;
-use crate::lab::{Inner, LabError, start};
+use crate::laboratory::addresses::Address;
+use crate::laboratory::{Inner, LabError, start};
 
 /// A machine that has not started. Each method says one more thing about it; [`MachineBuilder::start`] boots it.
 #[must_use = "a machine does not run before it is started"]

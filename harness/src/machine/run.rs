@@ -1,24 +1,25 @@
 //! Running commands and moving files, with the guest's death and its evidence.
 
 use std::future::IntoFuture;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Machine;
 use crate::agent::Agent;
 use crate::death::Evidence;
-use crate::exec::{Command, ExecError, Execute, ExitStatus, Output};
+use crate::exec::{BoxFuture, Command, ExecError, Execute, ExitStatus, Output, Process, Stream, Transport};
 use crate::wait::{WaitEnd, WaitError};
 
 /// A command on its way to a guest. Nothing happens before it is awaited, directly or through one of the checks.
 #[must_use = "a command does not run before it is awaited"]
-#[derive(Debug)]
 pub struct MachineRun<'a> {
     machine: &'a Machine,
     agent: Arc<Agent>,
     command: Command,
+    on_output: Option<OnOutput<'a>>,
 }
+
+type OnOutput<'a> = Box<dyn FnMut(Stream, &[u8]) + Send + 'a>;
 
 /// Why a command did not do what was asked of it.
 #[derive(Debug, thiserror::Error)]
@@ -27,13 +28,12 @@ pub enum RunError {
     #[error(transparent)]
     Died(Box<WaitError>),
     /// The guest lives, but the command did not run or did not end as it should.
-    #[error("`{machine}`: {source}{evidence}")]
+    #[error("`{machine}`: {error}{evidence}")]
     Failed {
         /// The guest.
         machine: String,
         /// What went wrong.
-        #[source]
-        source: Box<ExecError>,
+        error: Box<ExecError>,
         /// Console, QEMU's output, artifacts.
         evidence: Box<Evidence>,
     },
@@ -48,11 +48,7 @@ impl Machine {
     ///
     /// It ends at once if the guest dies.
     pub fn run(&self, command: impl Into<Command>) -> MachineRun<'_> {
-        MachineRun {
-            machine: self,
-            agent: self.agent(),
-            command: command.into(),
-        }
+        MachineRun { machine: self, agent: self.agent(), command: command.into(), on_output: None }
     }
 
     /// Writes the file `path` with these permission bits, such as `0o600`. It is never seen half written.
@@ -85,7 +81,7 @@ impl Machine {
         let began = Instant::now();
         match self.death().race(work).await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(source)) => Err(self.failed(source)),
+            Ok(Err(error)) => Err(self.failed(error)),
             Err(death) => Err(RunError::Died(Box::new(WaitError {
                 machine: self.name().to_owned(),
                 what: what.to_owned(),
@@ -97,12 +93,21 @@ impl Machine {
         }
     }
 
-    fn failed(&self, source: ExecError) -> RunError {
+    fn failed(&self, error: ExecError) -> RunError {
         RunError::Failed {
             machine: self.name().to_owned(),
-            source: Box::new(source),
+            error: Box::new(error),
             evidence: Box::new(self.evidence()),
         }
+    }
+}
+
+/// By the agent too, for code that takes any way to run commands. What it returns knows nothing of the guest's death but that a command
+/// was lost.
+impl Transport for Machine {
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, ExecError>> {
+        let agent = self.agent();
+        Box::pin(async move { agent.start(command).await })
     }
 }
 
@@ -110,6 +115,12 @@ impl<'a> MachineRun<'a> {
     /// Sets the time the command has; then it is killed with its descendants.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.command = self.command.deadline(deadline);
+        self
+    }
+
+    /// Calls this with each piece of output as it comes; the [`Output`] has all of it at the end too.
+    pub fn on_output(mut self, on_output: impl FnMut(Stream, &[u8]) + Send + 'a) -> Self {
+        self.on_output = Some(Box::new(on_output));
         self
     }
 
@@ -132,15 +143,16 @@ impl<'a> MachineRun<'a> {
     }
 
     async fn to_its_end(self) -> Result<Output, RunError> {
-        let Self {
-            machine,
-            agent,
-            command,
-        } = self;
+        let Self { machine, agent, command, on_output } = self;
         let shown = command.to_string();
         machine.note(format_args!("runs `{shown}`"));
         let run = async {
-            let output = agent.run(command).await?;
+            let run = agent.run(command);
+            let run = match on_output {
+                Some(on_output) => run.on_output(on_output),
+                None => run,
+            };
+            let output = run.await?;
             if output.status == ExitStatus::Lost {
                 // The guest's death, if it is one, is noticed a moment after the connection is.
                 tokio::time::sleep(DEATH_NOTICE).await;
@@ -158,7 +170,7 @@ const DEATH_NOTICE: Duration = Duration::from_millis(500);
 
 impl<'a> IntoFuture for MachineRun<'a> {
     type Output = Result<Output, RunError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.to_its_end())

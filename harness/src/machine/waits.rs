@@ -139,7 +139,7 @@ impl Machine {
     /// Asks the guest for more about an error, for as long as that takes little.
     async fn with_detail(&self, error: WaitError, ask: Command) -> WaitError {
         let agent = self.agent();
-        let asked = self.death().race(agent.run(ask.deadline(DETAIL_PATIENCE))).await;
+        let asked = self.death().race(agent.run(ask.deadline(DETAIL_PATIENCE)).into_future()).await;
         let detail = match asked {
             Ok(Ok(output)) => output.stdout_text(),
             Ok(Err(error)) => error.to_string(),

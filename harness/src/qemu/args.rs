@@ -149,11 +149,7 @@ impl Args {
     }
 
     fn start(&mut self, start: &Start) {
-        let Start::Cold {
-            kernel,
-            initrd,
-            cmdline,
-        } = start;
+        let Start::Cold { kernel, initrd } = start;
         self.0
             .extend(["-kernel".into(), kernel.into(), "-initrd".into(), initrd.into()]);
         // `norandmaps` lets emulation use its translations for more than one process: a boot in 4.2 s rather than 5.6 s.

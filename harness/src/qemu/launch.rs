@@ -73,11 +73,10 @@ pub struct Qemu {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// It cannot be started at all.
-    #[error("QEMU does not start: {source}; on Debian it is in the package qemu-system-x86")]
+    #[error("QEMU does not start: {error}; on Debian it is in the package qemu-system-x86")]
     Spawn {
         /// Why.
-        #[from]
-        source: GuardError,
+        error: GuardError,
     },
     /// It ended before its monitor answered.
     #[error("at its start, {}: what it said is below{evidence}", Death::Exited { how: *.how })]
@@ -96,10 +95,10 @@ pub enum LaunchError {
         evidence: Box<Evidence>,
     },
     /// Its monitor answered, and refused.
-    #[error("QEMU's monitor failed at the start: {source}{evidence}")]
+    #[error("QEMU's monitor failed at the start: {error}{evidence}")]
     Monitor {
         /// What it said.
-        source: QmpError,
+        error: QmpError,
         /// What QEMU said elsewhere.
         evidence: Box<Evidence>,
     },
@@ -127,6 +126,7 @@ impl Qemu {
             paths,
             files,
             artifacts,
+            guard_folder,
             timeline,
         } = launch;
         let prepare = |path: &Path| {
@@ -142,7 +142,7 @@ impl Qemu {
         let evidence = || Box::new(Evidence::gather(&machine, &console, &files.stderr, &artifacts));
 
         let guard = Guard::new(program).args(args).env("PATH", path).stderr(stderr);
-        let process = Process::keep(guard.spawn(&guard_folder).await?);
+        let process = Process::keep(guard.spawn(&guard_folder).await.map_err(|error| LaunchError::Spawn { error })?);
         let (sender, events) = mpsc::unbounded_channel();
         let deadline = Deadline::after(GREETING_PATIENCE);
         let greeting = deadline.limit(greet(listener, log, sender));
@@ -154,24 +154,28 @@ impl Qemu {
         let monitor = match greeted {
             Some(Ok(monitor)) => monitor,
             Some(Err(QmpError::Closed { .. })) => {
-                let status = Deadline::after(ENDING_PATIENCE)
-                    .limit(guarded.wait())
-                    .await
-                    .flatten();
+                if Deadline::after(ENDING_PATIENCE).limit(process.ended()).await.is_none() {
+                    process.kill();
+                }
                 return Err(LaunchError::DiedAtStart {
-                    status,
+                    how: process.ended().await,
                     evidence: evidence(),
                 });
             }
-            Some(Err(source)) => {
+            Some(Err(error)) => {
+                process.kill();
+                process.ended().await;
                 return Err(LaunchError::Monitor {
-                    source,
+                    error,
                     evidence: evidence(),
                 });
             }
             None => {
+                let waited = deadline.waited();
+                process.kill();
+                process.ended().await;
                 return Err(LaunchError::Mute {
-                    waited: deadline.waited(),
+                    waited,
                     evidence: evidence(),
                 });
             }
@@ -191,10 +195,11 @@ impl Qemu {
         tokio::spawn(watch.run(events));
         Ok(Self {
             machine,
-            guarded,
+            process,
             monitor,
             death,
             notice,
+            resets,
             console,
             stderr: files.stderr,
             artifacts,

@@ -13,20 +13,9 @@ struct FakeQemu {
 impl FakeQemu {
     fn doing(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("fake_qemu");
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o700)
-            .open(&program)
-            .unwrap();
-        write!(
-            file,
-            "#!/bin/sh\nconsole='{}'\n{script}\n",
-            folder.path().join("evidence/app/console").display()
-        )
-        .unwrap();
-        drop(file);
+        let fake = folder.path().join("fake_qemu");
+        let console = folder.path().join("evidence/app/console");
+        std::fs::write(&fake, format!("console='{}'\n{script}\n", console.display())).unwrap();
         let artifacts = Artifacts::prepare(folder.path().join("evidence")).unwrap();
         let files = artifacts.machine("app").unwrap();
         let paths = Paths {

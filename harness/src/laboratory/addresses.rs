@@ -40,12 +40,12 @@ pub(crate) enum Address {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// The subnet does not have such an address, or no more.
-    #[error("VLAN `{vlan}`: {source}")]
+    #[error("VLAN `{vlan}`: {error}")]
     Subnet {
         /// The VLAN.
         vlan: Name,
         /// What is wrong.
-        source: SubnetError,
+        error: SubnetError,
     },
     /// Two machines want one address.
     #[error("VLAN `{vlan}`: `{wants}` wants {address}, which `{holds}` has: give one of them another")]
@@ -180,9 +180,9 @@ impl Book {
     }
 
     fn give(&mut self, machine: &Name, wish: &Wish) -> Result<(), AddressError> {
-        let refused = |source| AddressError::Subnet {
+        let refused = |error| AddressError::Subnet {
             vlan: wish.vlan.clone(),
-            source,
+            error,
         };
         let Some(vlan) = self.vlans.get_mut(&wish.vlan) else {
             return Ok(());

@@ -175,18 +175,18 @@ impl Starting {
             guard_folder: lab.cache.root().join("agent"),
             timeline: lab.timeline.clone(),
         };
-        let refused = |source| LabError::Launch {
+        let refused = |error| LabError::Launch {
             machine: name.to_string(),
-            source,
+            error,
         };
         let qemu = Qemu::launch(launch).await.map_err(refused)?;
         let ssh_port = qemu
             .monitor()
             .ssh_port()
             .await
-            .map_err(|source| LabError::Monitor {
+            .map_err(|error| LabError::Monitor {
                 machine: name.to_string(),
-                source,
+                error,
                 evidence: Box::new(qemu.evidence()),
             })?;
         let booted = machine::boot(&qemu, name.as_str(), self.accelerator, &paths.agent, setup).await;

@@ -67,20 +67,20 @@ pub enum LabError {
     #[error(transparent)]
     Share(#[from] ShareError),
     /// QEMU does not run.
-    #[error("machine `{machine}`: {source}")]
+    #[error("machine `{machine}`: {error}")]
     Launch {
         /// The machine.
         machine: String,
         /// Why.
-        source: LaunchError,
+        error: LaunchError,
     },
     /// The monitor of a machine that starts failed.
-    #[error("machine `{machine}`: {source}{evidence}")]
+    #[error("machine `{machine}`: {error}{evidence}")]
     Monitor {
         /// The machine.
         machine: String,
         /// Why.
-        source: QmpError,
+        error: QmpError,
         /// Console, QEMU's output, artifacts.
         evidence: Box<Evidence>,
     },
