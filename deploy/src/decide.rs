@@ -2,6 +2,8 @@
 //!
 //! An [`Obstacle`] stops a verb that changes the state. The same obstacle is a warning to a verb that only looks.
 
+use serde::Serialize;
+
 use crate::lock::Holder;
 use crate::marker::Marker;
 use crate::observe::{
@@ -54,7 +56,8 @@ pub enum Preparation {
 }
 
 /// The work of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// Apply with local state, wait for the backend, migrate, apply against the backend.
     LocalCycle,
@@ -68,7 +71,7 @@ pub enum Work {
 
 /// Decides.
 pub fn decide(observed: &Observation) -> Course {
-    match refused_at_sight(observed) {
+    match refused_at_sight(observed.asked, observed.hosting) {
         Some(obstacle) => Course::Refuse(obstacle),
         None => match &observed.remote {
             Remote::Unreachable(error) => unreachable(observed, &error.to_string()),
@@ -84,8 +87,9 @@ pub fn decide(observed: &Observation) -> Course {
     }
 }
 
-fn refused_at_sight(observed: &Observation) -> Option<Obstacle> {
-    match (observed.asked.mode, observed.asked.verb, observed.hosting) {
+/// What is refused whatever is found, so that nothing has to be looked at.
+pub fn refused_at_sight(asked: Asked, hosting: Hosting) -> Option<Obstacle> {
+    match (asked.mode, asked.verb, hosting) {
         (Mode::Steady, _, _) => None,
         (Mode::Bootstrap, Some(verb), _) => Some(Obstacle::BootstrapWithVerb { verb }),
         (Mode::Bootstrap, None, Hosting::Elsewhere) => Some(Obstacle::BootstrapElsewhere),

@@ -1,7 +1,10 @@
 //! What happens to hosts: closures, the OpenTofu graph, the bootstrap, the SSH transport, the program's verbs.
 
 pub mod address;
+pub mod bootstrap;
 pub mod build;
+pub mod cli;
+mod cycle;
 pub mod decide;
 pub mod entry;
 pub mod grants;
@@ -14,6 +17,7 @@ pub mod observe;
 pub mod obstacle;
 pub mod process;
 pub mod progress;
+mod report;
 pub mod runner;
 pub mod salvage;
 pub mod setup;
@@ -23,3 +27,4 @@ pub mod transfer;
 pub mod transport;
 pub mod verdict;
 pub mod workdir;
+pub mod wrapper;

@@ -202,6 +202,22 @@ impl Verb {
     }
 }
 
+impl std::fmt::Display for Verb {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Verb::Apply => "apply",
+            Verb::Plan => "plan",
+            Verb::Destroy => "destroy",
+            Verb::State => "state",
+            Verb::Output => "output",
+            Verb::Refresh => "refresh",
+            Verb::Redeploy => "redeploy",
+            Verb::Lock => "lock",
+            Verb::Unlock => "unlock",
+        })
+    }
+}
+
 impl Asked {
     /// The verb, apply when none was named.
     pub fn verb(&self) -> Verb {

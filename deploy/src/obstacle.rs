@@ -10,7 +10,7 @@ use crate::state::Relation;
 pub enum Obstacle {
     /// TF FR-009.
     #[error(
-        "--bootstrap brings up the backend and applies, so it takes no verb ({verb:?} was given); leave out one of both"
+        "--bootstrap brings up the backend and applies, so it takes no verb (`{verb}` was given); leave out one of both"
     )]
     BootstrapWithVerb {
         /// The verb that was given.

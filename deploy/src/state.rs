@@ -1,5 +1,7 @@
 //! A lenient view of a state file: its bytes are kept, and only what decisions need is read from them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -95,6 +97,27 @@ impl State {
     /// What decisions rest on.
     pub fn view(&self) -> &View {
         &self.view
+    }
+
+    /// Values of its outputs that are not sensitive.
+    pub fn outputs(&self) -> BTreeMap<String, Value> {
+        let value: Value = serde_json::from_slice(&self.bytes).unwrap_or_default();
+        let outputs = value
+            .get("outputs")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let public = |output: &Value| {
+            !output
+                .get("sensitive")
+                .and_then(Value::as_bool)
+                .unwrap_or_default()
+        };
+        outputs
+            .into_iter()
+            .filter(|(_, output)| public(output))
+            .filter_map(|(name, mut output)| Some((name, output.get_mut("value")?.take())))
+            .collect()
     }
 
     /// How this state stands to `other`.
@@ -273,6 +296,18 @@ mod tests {
     #[case::no_lineage("{\"version\":4,\"serial\":1}")]
     fn json_that_is_no_state_is_an_error(#[case] text: &str) {
         assert!(matches!(parse(text), Err(StateError::NotState { .. })));
+    }
+
+    #[test]
+    fn outputs_are_read_and_sensitive_ones_are_not() {
+        let state = parse(
+            r#"{"version":4,"serial":1,"lineage":"L","resources":[],
+            "outputs":{"a":{"value":{"b":1},"type":"x"},"secret":{"value":"canary","sensitive":true}}}"#,
+        );
+        assert_eq!(
+            state.unwrap().outputs(),
+            BTreeMap::from([("a".to_owned(), serde_json::json!({"b": 1}))])
+        );
     }
 
     #[test]

@@ -97,19 +97,25 @@ pub fn address(text: &str) -> Result<String, AccessError> {
     if text.parse::<IpAddr>().is_ok() || is_dns_name(text) {
         return Ok(text.to_owned());
     }
-    Err(AccessError::Address { text: text.to_owned() })
+    Err(AccessError::Address {
+        text: text.to_owned(),
+    })
 }
 
 /// An address in a network.
 pub fn ip_address(text: &str) -> Result<IpAddr, AccessError> {
-    text.parse().map_err(|_| AccessError::IpAddress { text: text.to_owned() })
+    text.parse().map_err(|_| AccessError::IpAddress {
+        text: text.to_owned(),
+    })
 }
 
 /// The path of a private key file on the machine that deploys.
 pub fn identity(text: &str) -> Result<String, AccessError> {
     let unfit = |character: char| character.is_control() || character == '"';
     if text.trim().is_empty() || text.contains(unfit) {
-        return Err(AccessError::Identity { text: text.escape_default().to_string() });
+        return Err(AccessError::Identity {
+            text: text.escape_default().to_string(),
+        });
     }
     Ok(text.to_owned())
 }
@@ -119,13 +125,24 @@ pub fn user(text: &str) -> Result<String, AccessError> {
     let first = |character: char| character.is_ascii_lowercase() || character == '_';
     let rest = |character: char| first(character) || character.is_ascii_digit() || character == '-';
     let good = text.starts_with(first) && text.chars().all(rest) && text.len() <= 32;
-    if good { Ok(text.to_owned()) } else { Err(AccessError::User { text: text.to_owned() }) }
+    if good {
+        Ok(text.to_owned())
+    } else {
+        Err(AccessError::User {
+            text: text.to_owned(),
+        })
+    }
 }
 
 /// A host's public key, `<type> <base64>`. A comment after it is dropped: it must not count as a change.
 pub fn host_key(text: &str) -> Result<String, AccessError> {
-    const TYPES: [&str; 5] =
-        ["ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"];
+    const TYPES: [&str; 5] = [
+        "ssh-ed25519",
+        "ssh-rsa",
+        "ecdsa-sha2-nistp256",
+        "ecdsa-sha2-nistp384",
+        "ecdsa-sha2-nistp521",
+    ];
     let refuse = |why| Err(AccessError::HostKey { why });
     if text.contains(['\n', '\r']) {
         return refuse("it has more than one line");
@@ -155,7 +172,11 @@ pub fn ssh_option(text: &str) -> Result<String, AccessError> {
         ("IdentityFile", "the key `identity` says it"),
         ("HostKeyAlias", "a host is known by its deployment name"),
     ];
-    let refuse = || Err(AccessError::SshOption { text: text.to_owned() });
+    let refuse = || {
+        Err(AccessError::SshOption {
+            text: text.to_owned(),
+        })
+    };
     let Some((key, value)) = text.split_once('=') else {
         return refuse();
     };
@@ -174,7 +195,9 @@ pub fn domain(text: &str) -> Result<String, AccessError> {
     if is_dns_name(text) && !text.chars().any(|character| character.is_ascii_uppercase()) {
         return Ok(text.to_owned());
     }
-    Err(AccessError::Domain { text: text.to_owned() })
+    Err(AccessError::Domain {
+        text: text.to_owned(),
+    })
 }
 
 /// RFC 1123: labels of 1 to 63 letters, digits and hyphens, 253 bytes in all. A last label of digits would be a
@@ -184,7 +207,9 @@ fn is_dns_name(text: &str) -> bool {
         (1..=63).contains(&label.len())
             && !label.starts_with('-')
             && !label.ends_with('-')
-            && label.chars().all(|character| character.is_ascii_alphanumeric() || character == '-')
+            && label
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || character == '-')
     };
     let digits = |label: &str| label.chars().all(|character| character.is_ascii_digit());
     text.len() <= 253 && text.split('.').all(label) && !text.rsplit('.').next().is_some_and(digits)
@@ -196,10 +221,25 @@ mod tests {
 
     #[test]
     fn an_address_is_bare() {
-        for good in ["192.0.2.1", "2001:db8::1", "app.example.test", "localhost", "host-1"] {
+        for good in [
+            "192.0.2.1",
+            "2001:db8::1",
+            "app.example.test",
+            "localhost",
+            "host-1",
+        ] {
             assert_eq!(address(good), Ok(good.to_owned()));
         }
-        for bad in ["", "[2001:db8::1]", "root@host", "host:22", "-oProxyCommand=x", "10.0.0.256", "a b", "a..b"] {
+        for bad in [
+            "",
+            "[2001:db8::1]",
+            "root@host",
+            "host:22",
+            "-oProxyCommand=x",
+            "10.0.0.256",
+            "a b",
+            "a..b",
+        ] {
             assert!(address(bad).is_err(), "{bad}");
         }
     }
@@ -223,27 +263,65 @@ mod tests {
 
     #[test]
     fn a_host_key_is_its_type_and_key_and_its_comment_is_dropped() {
-        assert_eq!(host_key("ssh-ed25519 AAAAC3Nz"), Ok("ssh-ed25519 AAAAC3Nz".to_owned()));
-        assert_eq!(host_key("ssh-ed25519  AAAAC3Nz root@app\t"), Ok("ssh-ed25519 AAAAC3Nz".to_owned()));
-        for bad in ["", "AAAAC3Nz", "ssh-ed25519", "app ssh-ed25519 AAAAC3Nz", "ssh-ed25519 C3Nz", "ssh-rsa AAAA\nx y"]
-        {
+        assert_eq!(
+            host_key("ssh-ed25519 AAAAC3Nz"),
+            Ok("ssh-ed25519 AAAAC3Nz".to_owned())
+        );
+        assert_eq!(
+            host_key("ssh-ed25519  AAAAC3Nz root@app\t"),
+            Ok("ssh-ed25519 AAAAC3Nz".to_owned())
+        );
+        for bad in [
+            "",
+            "AAAAC3Nz",
+            "ssh-ed25519",
+            "app ssh-ed25519 AAAAC3Nz",
+            "ssh-ed25519 C3Nz",
+            "ssh-rsa AAAA\nx y",
+        ] {
             assert!(matches!(host_key(bad), Err(AccessError::HostKey { .. })), "{bad}");
         }
     }
 
     #[test]
     fn an_ssh_option_is_one_assignment_on_one_line() {
-        assert_eq!(ssh_option("ConnectTimeout=10"), Ok("ConnectTimeout=10".to_owned()));
-        assert_eq!(ssh_option("ProxyCommand=nc -X a=b %h"), Ok("ProxyCommand=nc -X a=b %h".to_owned()));
-        for bad in ["", "ConnectTimeout", "ConnectTimeout 10", "=10", "A=", "A=1\nProxyCommand=x", "-o A=1"] {
-            assert!(matches!(ssh_option(bad), Err(AccessError::SshOption { .. })), "{bad}");
+        assert_eq!(
+            ssh_option("ConnectTimeout=10"),
+            Ok("ConnectTimeout=10".to_owned())
+        );
+        assert_eq!(
+            ssh_option("ProxyCommand=nc -X a=b %h"),
+            Ok("ProxyCommand=nc -X a=b %h".to_owned())
+        );
+        for bad in [
+            "",
+            "ConnectTimeout",
+            "ConnectTimeout 10",
+            "=10",
+            "A=",
+            "A=1\nProxyCommand=x",
+            "-o A=1",
+        ] {
+            assert!(
+                matches!(ssh_option(bad), Err(AccessError::SshOption { .. })),
+                "{bad}"
+            );
         }
     }
 
     #[test]
     fn an_ssh_option_that_a_key_of_the_node_says_is_refused_whatever_its_case() {
-        for owned in ["HostName=a", "user=a", "PORT=1", "identityfile=a", "HostKeyAlias=a"] {
-            assert!(matches!(ssh_option(owned), Err(AccessError::OwnedOption { .. })), "{owned}");
+        for owned in [
+            "HostName=a",
+            "user=a",
+            "PORT=1",
+            "identityfile=a",
+            "HostKeyAlias=a",
+        ] {
+            assert!(
+                matches!(ssh_option(owned), Err(AccessError::OwnedOption { .. })),
+                "{owned}"
+            );
         }
     }
 
@@ -255,9 +333,18 @@ mod tests {
         }
         let long_label = format!("{}.test", "a".repeat(64));
         let long_name = "a.".repeat(126) + "ab";
-        for bad in
-            ["", "App.test", "app.test.", "*.test", "a..b", "-a.test", "a_b.test", "10.0.0.1", &long_label, &long_name]
-        {
+        for bad in [
+            "",
+            "App.test",
+            "app.test.",
+            "*.test",
+            "a..b",
+            "-a.test",
+            "a_b.test",
+            "10.0.0.1",
+            &long_label,
+            &long_name,
+        ] {
             assert!(domain(bad).is_err(), "{bad}");
         }
     }

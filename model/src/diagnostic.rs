@@ -48,7 +48,11 @@ pub struct Place {
 
 impl Diagnostic {
     /// An error. `message` says what is wrong and `help` what to do.
-    pub(crate) fn error(code: &'static str, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
+    pub(crate) fn error(
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic {
             code,
             severity: Severity::Error,
@@ -59,14 +63,25 @@ impl Diagnostic {
     }
 
     /// A warning. `message` says what is odd and `help` what to do.
-    pub(crate) fn warning(code: &'static str, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message, help) }
+    pub(crate) fn warning(
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(code, message, help)
+        }
     }
 
     /// Adds a place.
     pub(crate) fn at(mut self, place: &Place, text: impl Into<String>) -> Diagnostic {
         let Place { file, span } = place.clone();
-        self.labels.push(Label { file, span, text: text.into() });
+        self.labels.push(Label {
+            file,
+            span,
+            text: text.into(),
+        });
         self
     }
 }
@@ -84,7 +99,9 @@ impl Report {
     /// Errors and warnings apart, each sorted by file and place.
     pub(crate) fn sorted(mut self) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
         self.0.sort_by(|a, b| order(a).cmp(&order(b)));
-        self.0.into_iter().partition(|diagnostic| diagnostic.severity == Severity::Error)
+        self.0
+            .into_iter()
+            .partition(|diagnostic| diagnostic.severity == Severity::Error)
     }
 }
 

@@ -27,8 +27,26 @@ pub(crate) struct Claim {
 impl Claim {
     /// What a policy wants for a request.
     pub(crate) fn of_request(resource: Resource, wanted: GrantWanted) -> Claim {
-        let GrantWanted { origin: Origin { component, instance, place }, kind, files, units } = wanted;
-        Claim { component, what: resource.name(), instance: instance.into(), place, kind, files, units }
+        let GrantWanted {
+            origin:
+                Origin {
+                    component,
+                    instance,
+                    place,
+                },
+            kind,
+            files,
+            units,
+        } = wanted;
+        Claim {
+            component,
+            what: resource.name(),
+            instance: instance.into(),
+            place,
+            kind,
+            files,
+            units,
+        }
     }
 
     /// Who may use the state backend. The backend reads the file on the one path that it knows, so that a node has
@@ -40,7 +58,10 @@ impl Claim {
             instance: "users".to_owned(),
             place: place.clone(),
             kind: GrantKind::BackendUsers,
-            files: vec![secret_file(GrantPart::Users, format!("{ROOT}/state-backend/users"))],
+            files: vec![secret_file(
+                GrantPart::Users,
+                format!("{ROOT}/state-backend/users"),
+            )],
             units: vec!["provisor-backend.service".to_owned()],
         }
     }
@@ -57,8 +78,22 @@ impl Claim {
 
     /// The grant of one node, not yet made.
     pub(crate) fn on(&self, node: &NodeName) -> Grant {
-        let Claim { component, what, instance, kind, files, units, place: _ } = self.clone();
-        Grant { name: format!("{node}/{component}/{what}/{instance}"), kind, files, units, generation: 0 }
+        let Claim {
+            component,
+            what,
+            instance,
+            kind,
+            files,
+            units,
+            place: _,
+        } = self.clone();
+        Grant {
+            name: format!("{node}/{component}/{what}/{instance}"),
+            kind,
+            files,
+            units,
+            generation: 0,
+        }
     }
 }
 
@@ -78,5 +113,11 @@ pub(crate) fn public_file(part: GrantPart, path: String) -> GrantFile {
 }
 
 fn file(part: GrantPart, path: String, mode: &str) -> GrantFile {
-    GrantFile { part, path, owner: "root".to_owned(), group: "root".to_owned(), mode: mode.to_owned() }
+    GrantFile {
+        part,
+        path,
+        owner: "root".to_owned(),
+        group: "root".to_owned(),
+        mode: mode.to_owned(),
+    }
 }

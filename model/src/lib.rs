@@ -15,8 +15,8 @@
 pub mod access;
 pub mod diagnostic;
 pub mod names;
-pub mod networks;
 mod near;
+pub mod networks;
 mod raw;
 
 // What a fleet is.

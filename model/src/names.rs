@@ -85,23 +85,46 @@ struct Rule {
 
 impl Rule {
     fn check(&self, name: &str) -> Result<(), NameError> {
-        let Rule { kind, limit, inside, edge, allowed, generic } = *self;
+        let Rule {
+            kind,
+            limit,
+            inside,
+            edge,
+            allowed,
+            generic,
+        } = *self;
         if name.is_empty() {
             return Err(NameError::Empty { kind, allowed });
         }
         let last = name.chars().count() - 1;
         let wrong = |(index, found): &(usize, char)| {
-            let may = if *index == 0 || *index == last { edge } else { inside };
+            let may = if *index == 0 || *index == last {
+                edge
+            } else {
+                inside
+            };
             !may(*found)
         };
         if let Some((_, found)) = name.chars().enumerate().find(wrong) {
-            return Err(NameError::Character { kind, name: name.to_owned(), found, allowed });
+            return Err(NameError::Character {
+                kind,
+                name: name.to_owned(),
+                found,
+                allowed,
+            });
         }
         if name.len() > limit {
-            return Err(NameError::TooLong { kind, name: name.to_owned(), length: name.len(), limit });
+            return Err(NameError::TooLong {
+                kind,
+                name: name.to_owned(),
+                length: name.len(),
+                limit,
+            });
         }
         if generic.contains(&name) {
-            return Err(NameError::GenericEngine { name: name.to_owned() });
+            return Err(NameError::GenericEngine {
+                name: name.to_owned(),
+            });
         }
         Ok(())
     }
@@ -233,7 +256,10 @@ mod tests {
             ("ä", 'ä'),
         ] {
             let error = bad.parse::<NodeName>().unwrap_err();
-            assert!(matches!(error, NameError::Character { found: it, .. } if it == found), "{bad}: {error}");
+            assert!(
+                matches!(error, NameError::Character { found: it, .. } if it == found),
+                "{bad}: {error}"
+            );
         }
         assert!(matches!("".parse::<NodeName>(), Err(NameError::Empty { .. })));
     }
@@ -241,7 +267,10 @@ mod tests {
     #[test]
     fn a_name_over_its_limit_is_refused_with_its_length_the_limit_and_what_to_cut() {
         let error = "n".repeat(65).parse::<NodeName>().unwrap_err();
-        assert!(error.to_string().ends_with("has 65 bytes, and the limit is 63"), "{error}");
+        assert!(
+            error.to_string().ends_with("has 65 bytes, and the limit is 63"),
+            "{error}"
+        );
         assert_eq!(error.help(), "shorten it by at least 2 bytes");
     }
 
@@ -261,7 +290,12 @@ mod tests {
     fn a_generic_engine_is_no_provision_and_the_help_names_what_to_write() {
         for generic in ["database", "db", "sql", "sql-database"] {
             let error = generic.parse::<ProvisionName>().unwrap_err();
-            assert_eq!(error, NameError::GenericEngine { name: generic.to_owned() });
+            assert_eq!(
+                error,
+                NameError::GenericEngine {
+                    name: generic.to_owned()
+                }
+            );
             assert!(error.help().contains("`postgresql`"));
         }
         for role in ["postgresql", "mysql", "route", "resolver", "database-backup"] {

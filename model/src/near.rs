@@ -31,7 +31,11 @@ pub(crate) fn did_you_mean<'a>(
 
 /// `` `a`, `b`, `c` ``
 pub(crate) fn enumerate<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    names
+        .into_iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -61,7 +65,10 @@ mod tests {
 
     #[test]
     fn with_nothing_near_all_are_listed_and_with_none_the_caller_says_what_to_do() {
-        assert_eq!(did_you_mean("zzz", ["a-name", "b-name"], ""), "write one of those there are: `a-name`, `b-name`");
+        assert_eq!(
+            did_you_mean("zzz", ["a-name", "b-name"], ""),
+            "write one of those there are: `a-name`, `b-name`"
+        );
         assert_eq!(did_you_mean("zzz", [], "declare one"), "declare one");
     }
 }

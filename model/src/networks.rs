@@ -61,7 +61,9 @@ impl CidrError {
     /// What to do.
     pub fn help(&self) -> String {
         match self {
-            CidrError::Form { .. } => "write the first address and the prefix length, such as `10.90.0.0/24`".to_owned(),
+            CidrError::Form { .. } => {
+                "write the first address and the prefix length, such as `10.90.0.0/24`".to_owned()
+            }
             CidrError::HostBits { range, .. } => format!("write `{range}`, if that is the range you mean"),
         }
     }
@@ -71,15 +73,28 @@ impl FromStr for Cidr {
     type Err = CidrError;
 
     fn from_str(text: &str) -> Result<Cidr, CidrError> {
-        let form = || CidrError::Form { text: text.to_owned() };
+        let form = || CidrError::Form {
+            text: text.to_owned(),
+        };
         let (address, prefix) = text.split_once('/').ok_or_else(form)?;
         let base: IpAddr = address.parse().map_err(|_| form())?;
         // `parse` accepts `+24` and `024`.
         let canonical = |prefix: &u8| prefix.to_string() == text[address.len() + 1..];
-        let prefix = prefix.parse().ok().filter(canonical).filter(|prefix| *prefix <= bits(base)).ok_or_else(form)?;
-        let range = Cidr { base: masked(base, prefix), prefix };
+        let prefix = prefix
+            .parse()
+            .ok()
+            .filter(canonical)
+            .filter(|prefix| *prefix <= bits(base))
+            .ok_or_else(form)?;
+        let range = Cidr {
+            base: masked(base, prefix),
+            prefix,
+        };
         if range.base != base {
-            return Err(CidrError::HostBits { text: text.to_owned(), range });
+            return Err(CidrError::HostBits {
+                text: text.to_owned(),
+                range,
+            });
         }
         Ok(range)
     }
@@ -134,15 +149,29 @@ mod tests {
 
     #[test]
     fn another_form_is_refused() {
-        for bad in ["", "10.90.0.0", "10.90.0.0/", "10.90.0.0/33", "fd00::/129", "10.90.0.0/024", "10.90.0.0/+24", "a/8"]
-        {
-            assert!(matches!(bad.parse::<Cidr>(), Err(CidrError::Form { .. })), "{bad}");
+        for bad in [
+            "",
+            "10.90.0.0",
+            "10.90.0.0/",
+            "10.90.0.0/33",
+            "fd00::/129",
+            "10.90.0.0/024",
+            "10.90.0.0/+24",
+            "a/8",
+        ] {
+            assert!(
+                matches!(bad.parse::<Cidr>(), Err(CidrError::Form { .. })),
+                "{bad}"
+            );
         }
     }
 
     #[test]
     fn bits_below_the_prefix_are_refused_and_the_help_gives_the_range() {
         let error = "10.90.0.1/24".parse::<Cidr>().unwrap_err();
-        assert_eq!(error.help(), "write `10.90.0.0/24`, if that is the range you mean");
+        assert_eq!(
+            error.help(),
+            "write `10.90.0.0/24`, if that is the range you mean"
+        );
     }
 }

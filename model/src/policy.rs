@@ -15,8 +15,8 @@ use crate::shape::{Argument, Layers, Leaf, Shape, ShapeError};
 /// The requests that one component makes under one instance key, each of another resource.
 pub type Instance = BTreeMap<Resource, Asked<Request>>;
 
-/// `process` takes requests by component, then by instance key (RF FR-004a).
-type ByComponent = BTreeMap<String, BTreeMap<String, Leaf<Instance>>>;
+/// Requests by component, then by instance key: what `process` takes (RF FR-004a).
+pub type ByComponent = BTreeMap<String, BTreeMap<String, Leaf<Instance>>>;
 
 /// A request, and who makes it.
 ///
@@ -76,7 +76,10 @@ pub trait Policy {
         &self,
         argument: Argument<Asked<<Self::Of as Definition>::Request>>,
     ) -> Result<Self::Outcome, PolicyError> {
-        Ok(self.answer(Self::Input::take(&option(self.resource_type(), "apply"), argument)?))
+        Ok(self.answer(Self::Input::take(
+            &option(self.resource_type(), "apply"),
+            argument,
+        )?))
     }
 
     /// Checks the outer shape of `requests`, selects those of this resource, and applies the list of them, ordered by
@@ -87,7 +90,9 @@ pub trait Policy {
     /// [`PolicyError::Shape`] for requests that are not by component, then by instance key; or from `apply`.
     fn process(&self, requests: Argument<Instance>) -> Result<Self::Outcome, PolicyError> {
         let selected = flatten::<Self::Of>(by_component(self.resource_type(), requests)?);
-        self.apply(Argument::List(selected.into_values().map(Argument::Leaf).collect()))
+        self.apply(Argument::List(
+            selected.into_values().map(Argument::Leaf).collect(),
+        ))
     }
 }
 
@@ -146,7 +151,10 @@ impl Outcome for HostModules {
 
 impl From<HostModules> for Effects {
     fn from(HostModules(modules): HostModules) -> Effects {
-        Effects { modules, grants: Vec::new() }
+        Effects {
+            modules,
+            grants: Vec::new(),
+        }
     }
 }
 
@@ -175,7 +183,13 @@ pub fn flatten<D: Definition>(by_component: ByComponent) -> BTreeMap<String, Ask
     let select = |(component, instances): (String, BTreeMap<String, Leaf<Instance>>)| {
         let named = move |(key, Leaf(mut instance)): (String, Leaf<Instance>)| {
             let Asked { origin, request } = instance.remove(&D::RESOURCE)?;
-            Some((format!("{component}.{key}"), Asked { origin, request: D::select(request)? }))
+            Some((
+                format!("{component}.{key}"),
+                Asked {
+                    origin,
+                    request: D::select(request)?,
+                },
+            ))
         };
         instances.into_iter().filter_map(named)
     };

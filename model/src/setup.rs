@@ -35,7 +35,11 @@ pub(crate) struct Setup<'a> {
 
 impl<'a> Setup<'a> {
     pub(crate) fn new(model: &'a Model, report: &'a mut Report) -> Setup<'a> {
-        Setup { model, report, without_policy: BTreeSet::new() }
+        Setup {
+            model,
+            report,
+            without_policy: BTreeSet::new(),
+        }
     }
 
     /// Sets up `node` with the components it has, assigned or added.
@@ -48,15 +52,27 @@ impl<'a> Setup<'a> {
             if let Some(provision) = component.provides.get(STATE_BACKEND) {
                 let port = provision.serves.as_ref().and_then(Serves::port);
                 setup.state_backend = setup.state_backend.or(port.map(|port| StateBackend { port }));
-                setup.claims.push(Claim::of_state_backend(&component.name, &provision.place));
+                setup
+                    .claims
+                    .push(Claim::of_state_backend(&component.name, &provision.place));
             }
         }
         writers::check(node, components, &setup.claims, self.report);
         setup
     }
 
-    fn resource(&mut self, node: &'a Node, component: &'a Component, resource: Resource, setup: &mut NodeSetup) {
-        let Some(first) = component.resources.values().find_map(|instance| instance.get(&resource)) else {
+    fn resource(
+        &mut self,
+        node: &'a Node,
+        component: &'a Component,
+        resource: Resource,
+        setup: &mut NodeSetup,
+    ) {
+        let Some(first) = component
+            .resources
+            .values()
+            .find_map(|instance| instance.get(&resource))
+        else {
             return;
         };
         let Some(policy) = self.policy(node, component, resource, first) else {
@@ -65,7 +81,11 @@ impl<'a> Setup<'a> {
         match policy.process(requests(component)) {
             Ok(Effects { modules, grants }) => {
                 setup.modules.extend(modules);
-                setup.claims.extend(grants.into_iter().map(|wanted| Claim::of_request(resource, wanted)));
+                setup.claims.extend(
+                    grants
+                        .into_iter()
+                        .map(|wanted| Claim::of_request(resource, wanted)),
+                );
             }
             Err(error) => {
                 let help = "this is a fault in the resource's policy: report it, with this message";
@@ -87,9 +107,16 @@ impl<'a> Setup<'a> {
     ) -> Option<AnyPolicy> {
         let group = self.model.group(node.group.as_str())?;
         let environment = self.model.environment(group.environment.as_str())?;
-        let held = environment.policies.get(&resource).map(|labelled| labelled.policy.clone());
+        let held = environment
+            .policies
+            .get(&resource)
+            .map(|labelled| labelled.policy.clone());
         let policy = held.or_else(|| resource.default_policy());
-        if policy.is_none() && self.without_policy.insert((&group.environment, &component.name, resource)) {
+        if policy.is_none()
+            && self
+                .without_policy
+                .insert((&group.environment, &component.name, resource))
+        {
             let message = format!(
                 "`{}` asks for `{resource}`, and the environment `{}` of the group `{}` has no policy for it",
                 component.name, group.environment, group.name
@@ -110,7 +137,10 @@ impl<'a> Setup<'a> {
 
 /// The requests of one component only (RF FR-005).
 fn requests(component: &Component) -> Argument<Instance> {
-    let instances = component.resources.iter().map(|(key, instance)| (key.as_str(), Argument::Leaf(instance.clone())));
+    let instances = component
+        .resources
+        .iter()
+        .map(|(key, instance)| (key.as_str(), Argument::Leaf(instance.clone())));
     Argument::attrs([(component.name.as_str(), Argument::attrs(instances))])
 }
 

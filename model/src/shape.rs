@@ -148,7 +148,12 @@ impl<L, T: Layers<L>> Layers<L> for BTreeMap<String, T> {
 impl<L> Argument<L> {
     /// An attribute set of these values.
     pub fn attrs<K: Into<String>>(values: impl IntoIterator<Item = (K, Argument<L>)>) -> Argument<L> {
-        Argument::Attrs(values.into_iter().map(|(key, value)| (key.into(), value)).collect())
+        Argument::Attrs(
+            values
+                .into_iter()
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
+        )
     }
 
     fn kind(&self) -> &'static str {
@@ -215,28 +220,45 @@ mod tests {
     type ByAppThenName = BTreeMap<String, BTreeMap<String, Leaf<u8>>>;
 
     fn refusal<T: Layers<u8> + std::fmt::Debug>(argument: Argument<u8>) -> String {
-        T::take("resources.ssl.policy.apply", argument).unwrap_err().to_string()
+        T::take("resources.ssl.policy.apply", argument)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn a_shape_is_read_off_the_type() {
         assert_eq!(<Leaf<u8> as Layers<u8>>::SHAPE, Shape::Attrs);
         assert_eq!(<Requests as Layers<u8>>::SHAPE, Shape::ListOf(&Shape::Attrs));
-        assert_eq!(<ByAppThenName as Layers<u8>>::SHAPE, Shape::AttrsOf(&Shape::AttrsOf(&Shape::Attrs)));
+        assert_eq!(
+            <ByAppThenName as Layers<u8>>::SHAPE,
+            Shape::AttrsOf(&Shape::AttrsOf(&Shape::Attrs))
+        );
     }
 
     #[test]
     fn a_shape_reads_in_words_and_as_a_nix_type() {
         for (shape, words, nix) in [
             (Shape::Attrs, "an attribute set", "attrs"),
-            (<Requests as Layers<u8>>::SHAPE, "a list of attribute sets", "listOf attrs"),
-            (<ByApp as Layers<u8>>::SHAPE, "an attribute set of attribute sets", "attrsOf attrs"),
+            (
+                <Requests as Layers<u8>>::SHAPE,
+                "a list of attribute sets",
+                "listOf attrs",
+            ),
+            (
+                <ByApp as Layers<u8>>::SHAPE,
+                "an attribute set of attribute sets",
+                "attrsOf attrs",
+            ),
             (
                 <ByAppThenName as Layers<u8>>::SHAPE,
                 "an attribute set of attribute sets of attribute sets",
                 "attrsOf (attrsOf attrs)",
             ),
-            (Shape::ListOf(&Shape::ListOf(&Shape::Attrs)), "a list of lists of attribute sets", "listOf (listOf attrs)"),
+            (
+                Shape::ListOf(&Shape::ListOf(&Shape::Attrs)),
+                "a list of lists of attribute sets",
+                "listOf (listOf attrs)",
+            ),
         ] {
             assert_eq!(shape.to_string(), words);
             assert_eq!(format!("{shape:#}"), nix);
@@ -277,19 +299,40 @@ mod tests {
         let scalar = || Argument::Scalar(Scalar::Number);
         let list = || Argument::List(vec![Argument::Leaf(1)]);
         let tables = [
-            (refusal::<Requests>(Argument::attrs([("a", Argument::Leaf(1))])), "its argument is an attribute set"),
-            (refusal::<Requests>(Argument::Leaf(1)), "its argument is a single request"),
-            (refusal::<Requests>(Argument::List(vec![Argument::Leaf(1), scalar()])), "`[1]` is a number"),
-            (refusal::<Requests>(Argument::List(vec![list()])), "`[0]` is a list"),
+            (
+                refusal::<Requests>(Argument::attrs([("a", Argument::Leaf(1))])),
+                "its argument is an attribute set",
+            ),
+            (
+                refusal::<Requests>(Argument::Leaf(1)),
+                "its argument is a single request",
+            ),
+            (
+                refusal::<Requests>(Argument::List(vec![Argument::Leaf(1), scalar()])),
+                "`[1]` is a number",
+            ),
+            (
+                refusal::<Requests>(Argument::List(vec![list()])),
+                "`[0]` is a list",
+            ),
             (refusal::<ByApp>(list()), "its argument is a list"),
-            (refusal::<ByApp>(Argument::attrs([("a", Argument::Leaf(1)), ("b", scalar())])), "`.\"b\"` is a number"),
-            (refusal::<ByAppThenName>(Argument::attrs([("a", list())])), "`.\"a\"` is a list"),
+            (
+                refusal::<ByApp>(Argument::attrs([("a", Argument::Leaf(1)), ("b", scalar())])),
+                "`.\"b\"` is a number",
+            ),
+            (
+                refusal::<ByAppThenName>(Argument::attrs([("a", list())])),
+                "`.\"a\"` is a list",
+            ),
             (
                 refusal::<ByAppThenName>(Argument::attrs([("a", Argument::attrs([("x", scalar())]))])),
                 "`.\"a\".\"x\"` is a number",
             ),
             (
-                refusal::<ByApp>(Argument::attrs([("a", Argument::attrs([("x", Argument::Leaf(1))]))])),
+                refusal::<ByApp>(Argument::attrs([(
+                    "a",
+                    Argument::attrs([("x", Argument::Leaf(1))]),
+                )])),
                 "`.\"a\"` is one more layer of attribute sets",
             ),
         ];

@@ -15,7 +15,11 @@ macro_rules! fixture {
 
 /// Files by path and text.
 pub(crate) fn files<const N: usize>(files: [(&str, &str); N]) -> FleetFiles {
-    FleetFiles(files.map(|(path, text)| (path.to_owned(), text.to_owned())).into())
+    FleetFiles(
+        files
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .into(),
+    )
 }
 
 /// Two networks, environments, providers, operators, nodes with two components, components with two requests.
@@ -44,11 +48,6 @@ impl FleetFiles {
     /// With `text` as the file `path`.
     pub(crate) fn with(mut self, path: &str, text: &str) -> FleetFiles {
         self.0.insert(path.to_owned(), text.to_owned());
-        self
-    }
-
-    pub(crate) fn without(mut self, path: &str) -> FleetFiles {
-        self.0.remove(path).unwrap();
         self
     }
 
@@ -81,7 +80,14 @@ impl FleetFiles {
     /// `error[code]: message`, a line `file:line:column "what stands there": text` for each label, and the help.
     pub(crate) fn render(&self, diagnostics: &[Diagnostic]) -> String {
         let mut out = String::new();
-        for Diagnostic { code, severity, message, labels, help } in diagnostics {
+        for Diagnostic {
+            code,
+            severity,
+            message,
+            labels,
+            help,
+        } in diagnostics
+        {
             let severity = match severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",

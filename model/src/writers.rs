@@ -28,17 +28,34 @@ struct Writer<'a> {
 
 impl fmt::Display for Writer<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "`{}` (its `{}` under `{}`)", self.component, self.what, self.instance)
+        write!(
+            formatter,
+            "`{}` (its `{}` under `{}`)",
+            self.component, self.what, self.instance
+        )
     }
 }
 
 fn granted_files(claims: &[Claim]) -> impl Iterator<Item = (String, Writer<'_>)> {
-    claims.iter().flat_map(|claim| claim.paths().map(|path| (path.to_owned(), writer(claim))))
+    claims
+        .iter()
+        .flat_map(|claim| claim.paths().map(|path| (path.to_owned(), writer(claim))))
 }
 
 fn writer(claim: &Claim) -> Writer<'_> {
-    let Claim { component, what, instance, place, .. } = claim;
-    Writer { component: component.as_str(), what, instance, place }
+    let Claim {
+        component,
+        what,
+        instance,
+        place,
+        ..
+    } = claim;
+    Writer {
+        component: component.as_str(),
+        what,
+        instance,
+        place,
+    }
 }
 
 /// The files that a component's modules write by `environment.etc`. Settings of another's file, such as its mode, do
@@ -50,8 +67,15 @@ fn etc_files<'a>(component: &'a Component) -> impl Iterator<Item = (String, Writ
         instance: asked.origin.instance.as_str(),
         place: &asked.origin.place,
     };
-    let requests = component.resources.values().filter_map(|instance| instance.get(&Resource::NixosModule));
-    requests.flat_map(move |asked| etc_paths(&asked.request).into_iter().map(move |path| (path, writer(asked))))
+    let requests = component
+        .resources
+        .values()
+        .filter_map(|instance| instance.get(&Resource::NixosModule));
+    requests.flat_map(move |asked| {
+        etc_paths(&asked.request)
+            .into_iter()
+            .map(move |path| (path, writer(asked)))
+    })
 }
 
 fn etc_paths(request: &Request) -> Vec<String> {
@@ -59,10 +83,19 @@ fn etc_paths(request: &Request) -> Vec<String> {
         Request::NixosModule(request) => &request.module,
         Request::Ssl(_) => return Vec::new(),
     };
-    let entries = module.pointer("/environment/etc").and_then(|etc| etc.as_object()).into_iter().flatten();
+    let entries = module
+        .pointer("/environment/etc")
+        .and_then(|etc| etc.as_object())
+        .into_iter()
+        .flatten();
     entries
         .filter(|(_, entry)| entry.get("text").is_some() || entry.get("source").is_some())
-        .map(|(name, entry)| entry.get("target").and_then(|target| target.as_str()).unwrap_or(name))
+        .map(|(name, entry)| {
+            entry
+                .get("target")
+                .and_then(|target| target.as_str())
+                .unwrap_or(name)
+        })
         .map(|name| format!("/etc/{name}"))
         .collect()
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 /// The highest major version of the machine-readable output that is understood.
 const MAJOR: u32 = 1;
@@ -17,14 +16,12 @@ pub struct Transcript {
     pub reached: BTreeMap<String, Status>,
     /// Counts of the plan, once it is made.
     pub counts: Option<Counts>,
-    /// Values of the outputs by name, once they are known.
-    pub outputs: BTreeMap<String, Value>,
     /// Errors and warnings in their order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// What is planned for a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// It is new.
@@ -52,7 +49,7 @@ pub enum Status {
 }
 
 /// Counts of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Resources to create, each replacement among them.
     pub add: u64,
@@ -133,13 +130,6 @@ impl Transcript {
                 self.counts = Some(changes.counts);
                 Some(Notice::Planned(changes.counts))
             }
-            Line::Outputs { outputs } => {
-                self.outputs = outputs
-                    .into_iter()
-                    .filter_map(|(name, output)| Some((name, output.value?)))
-                    .collect();
-                None
-            }
             Line::ApplyStart { hook } if hook.action != Some(Action::Delete) => {
                 self.reached.insert(hook.resource.addr.clone(), Status::Started);
                 Some(Notice::Started(hook.resource.addr))
@@ -206,9 +196,6 @@ enum Line {
     ChangeSummary {
         changes: Changes,
     },
-    Outputs {
-        outputs: BTreeMap<String, Output>,
-    },
     ApplyStart {
         hook: Hook,
     },
@@ -243,11 +230,6 @@ struct Changes {
     counts: Counts,
     #[serde(default)]
     operation: String,
-}
-
-#[derive(Deserialize)]
-struct Output {
-    value: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -327,17 +309,6 @@ not json
                 Notice::Started(b.clone()),
                 Notice::Ended(b),
             ]
-        );
-    }
-
-    #[test]
-    fn outputs_have_their_values_after_an_apply() {
-        let (transcript, _) = fold(
-            r#"{"type":"outputs","outputs":{"systems":{"sensitive":false,"type":["object",{"a":"string"}],"value":{"a":"/nix/store/x"}}}}"#,
-        );
-        assert_eq!(
-            transcript.outputs["systems"],
-            serde_json::json!({"a": "/nix/store/x"})
         );
     }
 

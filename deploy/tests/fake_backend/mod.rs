@@ -2,7 +2,11 @@
 //!
 //! Without a script it behaves: it keeps one state and one lock in memory. A [`Fault`] replaces the answer to the n-th
 //! request of a method.
-#![allow(dead_code, unreachable_pub, reason = "several test binaries include it, and each uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "several test binaries include it, and each uses its own part"
+)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

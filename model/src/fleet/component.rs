@@ -80,7 +80,10 @@ impl Serves {
 
     /// The TCP port, if one is served.
     pub fn port(&self) -> Option<u16> {
-        self.0.get("port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok())
+        self.0
+            .get("port")
+            .and_then(Value::as_u64)
+            .and_then(|port| u16::try_from(port).ok())
     }
 }
 
@@ -88,5 +91,11 @@ impl Provision {
     /// Whether it serves nothing, so that several of it are no choice to put to anybody (PR-04).
     pub fn is_plain(&self) -> bool {
         self.serves.as_ref().is_none_or(|serves| serves.0.is_empty())
+    }
+
+    /// Whether `provider`, whose provision this is, may answer `consumer` on the same node: a component answers itself
+    /// only where nothing is served.
+    pub(crate) fn may_answer(&self, provider: &ComponentName, consumer: &ComponentName) -> bool {
+        self.is_plain() || provider != consumer
     }
 }

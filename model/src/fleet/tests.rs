@@ -7,12 +7,21 @@ use crate::testing::{assert_lines, files, two_of_everything};
 fn a_node_is_what_it_says_over_what_the_fleet_says() {
     let model = two_of_everything().model();
     let app = model.node("app").unwrap();
-    assert_eq!((app.address.as_str(), app.port, app.user.as_str()), ("app.example.test", 22, "root"));
+    assert_eq!(
+        (app.address.as_str(), app.port, app.user.as_str()),
+        ("app.example.test", 22, "root")
+    );
     assert_eq!(app.identity.as_deref(), Some("/keys/alice"));
-    assert_eq!(app.ssh_options, ["ConnectTimeout=30", "ConnectTimeout=10", "Compression=yes"]);
+    assert_eq!(
+        app.ssh_options,
+        ["ConnectTimeout=30", "ConnectTimeout=10", "Compression=yes"]
+    );
 
     let site = model.node("site").unwrap();
-    assert_eq!((site.address.as_str(), site.port, site.user.as_str()), ("2001:db8::21", 2222, "deploy"));
+    assert_eq!(
+        (site.address.as_str(), site.port, site.user.as_str()),
+        ("2001:db8::21", 2222, "deploy")
+    );
     assert_eq!(site.identity.as_deref(), Some("/keys/shared"));
     assert_eq!(site.ssh_options, ["ConnectTimeout=10", "Compression=yes"]);
     assert_eq!(site.host_key, None);
@@ -34,18 +43,46 @@ fn without_any_ssh_settings_a_node_is_root_on_port_22() {
 #[test]
 fn a_host_key_loses_its_comment() {
     let model = two_of_everything().model();
-    assert_eq!(model.node("backend").unwrap().host_key.as_deref(), Some("ssh-ed25519 AAAAC3NzaBackend"));
+    assert_eq!(
+        model.node("backend").unwrap().host_key.as_deref(),
+        Some("ssh-ed25519 AAAAC3NzaBackend")
+    );
 }
 
 #[test]
 fn nodes_groups_and_components_are_in_the_order_of_their_names() {
     let model = two_of_everything().model();
-    let nodes: Vec<_> = model.nodes().map(|node| format!("{}/{}", node.group, node.name)).collect();
-    assert_eq!(nodes, ["alice/app", "hosting-provider/backend", "hosting-provider/proxy", "bob/site"]);
+    let nodes: Vec<_> = model
+        .nodes()
+        .map(|node| format!("{}/{}", node.group, node.name))
+        .collect();
+    assert_eq!(
+        nodes,
+        [
+            "alice/app",
+            "hosting-provider/backend",
+            "hosting-provider/proxy",
+            "bob/site"
+        ]
+    );
     let groups: Vec<_> = model.groups().map(|group| group.name.as_str()).collect();
     assert_eq!(groups, ["alice", "bob", "hosting-provider"]);
-    let components: Vec<_> = model.components().map(|component| component.name.as_str()).collect();
-    assert_eq!(components, ["bash", "php", "proxy", "resolver", "state-backend", "webmail", "website"]);
+    let components: Vec<_> = model
+        .components()
+        .map(|component| component.name.as_str())
+        .collect();
+    assert_eq!(
+        components,
+        [
+            "bash",
+            "php",
+            "proxy",
+            "resolver",
+            "state-backend",
+            "webmail",
+            "website"
+        ]
+    );
 }
 
 #[test]
@@ -60,11 +97,23 @@ fn the_state_backend_is_the_node_that_its_group_names() {
 #[test]
 fn references_that_lead_nowhere_are_all_reported_with_near_names() {
     let fleet = two_of_everything()
-        .edit("fleet.toml", "environment = \"production\"", "environment = \"productoin\"")
+        .edit(
+            "fleet.toml",
+            "environment = \"production\"",
+            "environment = \"productoin\"",
+        )
         .edit("fleet.toml", "backend = \"backend\"", "backend = \"backand\"")
-        .edit("fleet.toml", "networks.mesh = \"10.90.0.11\"", "networks.mseh = \"10.90.0.11\"")
+        .edit(
+            "fleet.toml",
+            "networks.mesh = \"10.90.0.11\"",
+            "networks.mseh = \"10.90.0.11\"",
+        )
         .edit("fleet.toml", "[\"proxy\"]", "[\"proxi\"]")
-        .edit("components/php.toml", "requires = [\"shell\"]", "requires = [\"shel\"]");
+        .edit(
+            "components/php.toml",
+            "requires = [\"shell\"]",
+            "requires = [\"shel\"]",
+        );
     assert_lines(
         &fleet.load_errors(),
         r#"
@@ -89,16 +138,25 @@ fn references_that_lead_nowhere_are_all_reported_with_near_names() {
 
 #[test]
 fn with_nothing_near_the_help_says_what_there_is_or_what_to_write() {
-    let errors = two_of_everything().edit("fleet.toml", "[\"proxy\"]", "[\"zzz\"]").load_errors();
+    let errors = two_of_everything()
+        .edit("fleet.toml", "[\"proxy\"]", "[\"zzz\"]")
+        .load_errors();
     let all = "`bash`, `php`, `proxy`, `resolver`, `state-backend`, `webmail`, `website`";
-    assert!(errors.contains(&format!("help: write one of those there are: {all}")), "{errors}");
+    assert!(
+        errors.contains(&format!("help: write one of those there are: {all}")),
+        "{errors}"
+    );
 
     let errors = files([(
         "fleet.toml",
         "name = \"a\"\n[groups.g]\nenvironment = \"e\"\nnodes.n = { address = \"a\", networks.m = \"10.0.0.1\", components = [\"c\"] }\n",
     )])
     .load_errors();
-    for help in ["declare it: `[environments.e]`", "declare it: `[networks.m]`", "write `components/c.toml`"] {
+    for help in [
+        "declare it: `[environments.e]`",
+        "declare it: `[networks.m]`",
+        "write `components/c.toml`",
+    ] {
         assert!(errors.contains(&format!("help: {help}")), "{errors}");
     }
 }
@@ -138,7 +196,11 @@ fn one_deployment_name_in_two_groups_is_refused() {
 #[test]
 fn one_host_or_one_address_in_a_network_for_two_nodes_is_refused() {
     let fleet = two_of_everything()
-        .edit("fleet.toml", "address = \"192.0.2.11\"", "address = \"192.0.2.10\"")
+        .edit(
+            "fleet.toml",
+            "address = \"192.0.2.11\"",
+            "address = \"192.0.2.10\"",
+        )
         .edit("fleet.toml", "\"10.90.0.21\"", "\"10.90.0.20\"");
     assert_lines(
         &fleet.load_errors(),
@@ -173,7 +235,10 @@ fn an_address_outside_its_network_is_refused_with_the_range() {
 
 #[test]
 fn one_provision_has_one_scope() {
-    let fleet = two_of_everything().with("components/busybox.toml", "provides = [{ name = \"shell\", scope = \"mesh\" }]\n");
+    let fleet = two_of_everything().with(
+        "components/busybox.toml",
+        "provides = [{ name = \"shell\", scope = \"mesh\" }]\n",
+    );
     assert_lines(
         &fleet.load_errors(),
         r#"
@@ -215,24 +280,31 @@ fn a_backend_node_without_a_state_backend_is_refused_and_told_which_component_it
 
 #[test]
 fn a_backend_is_a_node_of_its_own_group_and_a_second_is_refused() {
-    let fleet = two_of_everything().edit("fleet.toml", "[groups.bob]\n", "[groups.bob]\nbackend = \"backend\"\n");
+    let fleet = two_of_everything().edit(
+        "fleet.toml",
+        "[groups.bob]\n",
+        "[groups.bob]\nbackend = \"backend\"\n",
+    );
     assert_lines(
         &fleet.load_errors(),
         r#"
-        error[model::unknown-node]: the group `bob` has no node `backend` to hold its state
-          fleet.toml:52:11 "\"backend\"": unknown node
-          help: write one of those there are: `site`
         error[model::second-backend]: two groups name a state backend, `bob` and `hosting-provider`: a fleet's state is in one place
           fleet.toml:25:11 "\"backend\"": of the group `hosting-provider`
           fleet.toml:52:11 "\"backend\"": of the group `bob`
           help: keep the `backend` of one group
+        error[model::unknown-node]: the group `bob` has no node `backend` to hold its state
+          fleet.toml:52:11 "\"backend\"": unknown node
+          help: write one of those there are: `site`
         "#,
     );
 }
 
 #[test]
 fn a_component_that_no_node_has_is_a_warning_unless_a_host_may_need_it() {
-    let fleet = two_of_everything().with("components/unused.toml", "provides = [{ name = \"x\", scope = \"mesh\" }]\n");
+    let fleet = two_of_everything().with(
+        "components/unused.toml",
+        "provides = [{ name = \"x\", scope = \"mesh\" }]\n",
+    );
     let loaded = load(&fleet).unwrap();
     assert_lines(
         &fleet.render(&loaded.warnings),
@@ -252,6 +324,9 @@ fn a_component_keeps_its_requests_with_who_makes_them() {
     let keys: Vec<_> = website.resources.keys().map(|key| key.as_str()).collect();
     assert_eq!(keys, ["main", "other", "server"]);
     let asked = &website.resources["other"][&Resource::Ssl];
-    assert_eq!((asked.origin.component.as_str(), asked.origin.instance.as_str()), ("website", "other"));
+    assert_eq!(
+        (asked.origin.component.as_str(), asked.origin.instance.as_str()),
+        ("website", "other")
+    );
     assert_eq!(asked.origin.place.file, "components/website.toml");
 }

@@ -16,7 +16,12 @@ impl Policy for Listed {
     type Outcome = HostModules;
 
     fn answer(&self, input: Self::Input) -> HostModules {
-        HostModules(input.into_iter().map(|Leaf(asked)| asked.request.module).collect())
+        HostModules(
+            input
+                .into_iter()
+                .map(|Leaf(asked)| asked.request.module)
+                .collect(),
+        )
     }
 }
 
@@ -29,36 +34,64 @@ impl Policy for Keyed {
     type Outcome = HostModules;
 
     fn answer(&self, input: Self::Input) -> HostModules {
-        let names = |(app, keys): (String, BTreeMap<String, _>)| json!({ app: keys.into_keys().collect::<Vec<_>>() });
+        let names =
+            |(app, keys): (String, BTreeMap<String, _>)| json!({ app: keys.into_keys().collect::<Vec<_>>() });
         HostModules(input.into_iter().map(names).collect())
     }
 
     fn process(&self, requests: Argument<Instance>) -> Result<HostModules, PolicyError> {
         let mut by_app: BTreeMap<String, BTreeMap<String, Argument<_>>> = BTreeMap::new();
         for asked in flatten::<NixosModule>(by_component(self.resource_type(), requests)?).into_values() {
-            let Origin { component, instance, .. } = asked.origin.clone();
-            by_app.entry(component.into()).or_default().insert(instance.into(), Argument::Leaf(asked));
+            let Origin {
+                component, instance, ..
+            } = asked.origin.clone();
+            by_app
+                .entry(component.into())
+                .or_default()
+                .insert(instance.into(), Argument::Leaf(asked));
         }
-        self.apply(Argument::attrs(by_app.into_iter().map(|(app, keys)| (app, Argument::Attrs(keys)))))
+        self.apply(Argument::attrs(
+            by_app.into_iter().map(|(app, keys)| (app, Argument::Attrs(keys))),
+        ))
     }
 }
 
 fn asked<R>(component: &str, instance: &str, request: R) -> Asked<R> {
-    let place = Place { file: format!("components/{component}.toml"), span: 0..1 };
-    let origin = Origin { component: component.parse().unwrap(), instance: instance.parse().unwrap(), place };
+    let place = Place {
+        file: format!("components/{component}.toml"),
+        span: 0..1,
+    };
+    let origin = Origin {
+        component: component.parse().unwrap(),
+        instance: instance.parse().unwrap(),
+        place,
+    };
     Asked { origin, request }
 }
 
 fn module(component: &str, instance: &str) -> Asked<nixos_module::Request> {
-    asked(component, instance, nixos_module::Request { module: json!({ component: instance }) })
+    asked(
+        component,
+        instance,
+        nixos_module::Request {
+            module: json!({ component: instance }),
+        },
+    )
 }
 
 /// One component's instance with a request for each of two resources.
 fn instance(component: &str, key: &str) -> Argument<Instance> {
-    let module = asked(component, key, Request::NixosModule(module(component, key).request));
+    let module = asked(
+        component,
+        key,
+        Request::NixosModule(module(component, key).request),
+    );
     let domain = format!("{key}.{component}.test");
     let certificate = asked(component, key, Request::Ssl(ssl::Request { domain }));
-    Argument::Leaf(BTreeMap::from([(Resource::NixosModule, module), (Resource::Ssl, certificate)]))
+    Argument::Leaf(BTreeMap::from([
+        (Resource::NixosModule, module),
+        (Resource::Ssl, certificate),
+    ]))
 }
 
 /// `web` and `web-2`, each with the instances `first` and `second`.
@@ -75,32 +108,45 @@ fn shape_message<T: std::fmt::Debug>(result: Result<T, PolicyError>) -> String {
 #[test]
 fn without_its_own_process_a_policy_receives_one_list_of_the_matching_requests() {
     let answered = Listed.process(requests()).unwrap();
-    assert_eq!(answered, Listed.apply(Argument::List(vec![
-        Argument::Leaf(module("web-2", "first")),
-        Argument::Leaf(module("web-2", "second")),
-        Argument::Leaf(module("web", "first")),
-        Argument::Leaf(module("web", "second")),
-    ]))
-    .unwrap());
+    assert_eq!(
+        answered,
+        Listed
+            .apply(Argument::List(vec![
+                Argument::Leaf(module("web-2", "first")),
+                Argument::Leaf(module("web-2", "second")),
+                Argument::Leaf(module("web", "first")),
+                Argument::Leaf(module("web", "second")),
+            ]))
+            .unwrap()
+    );
 }
 
 #[test]
 fn the_list_is_ordered_by_the_written_key_and_has_lost_it() {
     // "web-2.first" is before "web.first", as Nix orders them.
     let HostModules(modules) = Listed.process(requests()).unwrap();
-    assert_eq!(modules, [
-        json!({ "web-2": "first" }),
-        json!({ "web-2": "second" }),
-        json!({ "web": "first" }),
-        json!({ "web": "second" }),
-    ]);
+    assert_eq!(
+        modules,
+        [
+            json!({ "web-2": "first" }),
+            json!({ "web-2": "second" }),
+            json!({ "web": "first" }),
+            json!({ "web": "second" }),
+        ]
+    );
 }
 
 #[test]
 fn requests_for_other_resources_are_left_out() {
     let only_ssl = BTreeMap::from([(
         Resource::Ssl,
-        asked("web", "main", Request::Ssl(ssl::Request { domain: "a.test".to_owned() })),
+        asked(
+            "web",
+            "main",
+            Request::Ssl(ssl::Request {
+                domain: "a.test".to_owned(),
+            }),
+        ),
     )]);
     let requests = Argument::attrs([("web", Argument::attrs([("main", Argument::Leaf(only_ssl))]))]);
     assert_eq!(Listed.process(requests), Ok(HostModules(vec![])));
@@ -108,13 +154,22 @@ fn requests_for_other_resources_are_left_out() {
 
 #[test]
 fn no_requests_are_an_empty_list() {
-    assert_eq!(Listed.process(Argument::Attrs(BTreeMap::new())), Ok(HostModules(vec![])));
+    assert_eq!(
+        Listed.process(Argument::Attrs(BTreeMap::new())),
+        Ok(HostModules(vec![]))
+    );
 }
 
 #[test]
 fn a_policy_that_overrides_process_sees_the_requests_by_component() {
     let HostModules(modules) = Keyed.process(requests()).unwrap();
-    assert_eq!(modules, [json!({ "web": ["first", "second"] }), json!({ "web-2": ["first", "second"] })]);
+    assert_eq!(
+        modules,
+        [
+            json!({ "web": ["first", "second"] }),
+            json!({ "web-2": ["first", "second"] })
+        ]
+    );
 }
 
 #[test]
@@ -135,14 +190,24 @@ fn apply_given_a_scalar_names_option_and_type() {
 #[test]
 fn apply_given_the_shape_of_another_policy_names_option_and_type() {
     let by_app = Argument::attrs([("web", Argument::Leaf(module("web", "first")))]);
-    assert!(shape_message(Listed.apply(by_app)).contains("(`listOf attrs`), and its argument is an attribute set"));
+    assert!(
+        shape_message(Listed.apply(by_app))
+            .contains("(`listOf attrs`), and its argument is an attribute set")
+    );
     let list = Argument::List(vec![Argument::Leaf(module("web", "first"))]);
-    assert!(shape_message(Keyed.apply(list)).contains("(`attrsOf (attrsOf attrs)`), and its argument is a list"));
+    assert!(
+        shape_message(Keyed.apply(list)).contains("(`attrsOf (attrsOf attrs)`), and its argument is a list")
+    );
 }
 
 #[test]
 fn process_given_a_wrong_shape_names_option_and_type_in_either_kind_of_policy() {
-    let wrong = || Argument::attrs([("web", Argument::attrs([("main", Argument::Scalar(Scalar::Number))]))]);
+    let wrong = || {
+        Argument::attrs([(
+            "web",
+            Argument::attrs([("main", Argument::Scalar(Scalar::Number))]),
+        )])
+    };
     let expected = "`resources.nixos-module.policy.process` takes an attribute set of attribute sets of attribute sets \
                     (`attrsOf (attrsOf attrs)`), and its argument's `.\"web\".\"main\"` is a number; pass an \
                     attribute set of attribute sets of attribute sets";

@@ -11,8 +11,14 @@ use crate::names::{ComponentName, ProvisionName};
 use crate::near::did_you_mean;
 use crate::resources::read;
 
-pub(crate) static COMPONENT: Keys = Keys { of: "a component", all: &["requires", "provides", "resources"] };
-pub(crate) static PROVISION: Keys = Keys { of: "a provision", all: &["name", "scope", "serves"] };
+pub(crate) const COMPONENT: Keys = Keys {
+    of: "a component",
+    all: &["requires", "provides", "resources"],
+};
+pub(crate) const PROVISION: Keys = Keys {
+    of: "a provision",
+    all: &["name", "scope", "serves"],
+};
 
 /// A component, and whether all that it provides could be read.
 pub(crate) struct RawComponent {
@@ -37,7 +43,10 @@ pub(crate) fn read(root: Spot<'_>, name: &ComponentName) -> Option<RawComponent>
             name: name.clone(),
             requires: once(requires, |diagnostic| fields.add(diagnostic)),
             provides: provides(provisions, |diagnostic| fields.add(diagnostic)),
-            resources: read::instances(name, fields.entries("resources", "a table of requests by instance key")),
+            resources: read::instances(
+                name,
+                fields.entries("resources", "a table of requests by instance key"),
+            ),
             place: fields.place(),
         },
         all_provisions_known,
@@ -50,37 +59,57 @@ fn provides(
 ) -> BTreeMap<ProvisionName, Provision> {
     let names = provisions.iter().map(|(name, _)| name.clone()).collect();
     once(names, add);
-    provisions.into_iter().map(|(name, provision)| (name.value, provision)).collect()
+    provisions
+        .into_iter()
+        .map(|(name, provision)| (name.value, provision))
+        .collect()
 }
 
 /// `"shell"`, or `{ name = "route", scope = "mesh", serves = { port = 3000 } }`. A string has the scope host (PR-22).
 fn provision(spot: Spot<'_>) -> Option<(Sited<ProvisionName>, Provision)> {
-    const NAME: &str = "the name of a provision (a string)";
-    let place = spot.place();
-    if spot.is_text() {
-        return Some((spot.name(NAME)?, Provision { scope: Scope::Host, serves: None, place }));
-    }
-    let fields = spot.fields(&PROVISION)?;
-    let name = fields.require("name", "name = \"route\"").and_then(|spot| spot.name(NAME));
-    let scope = match fields.get("scope") {
-        Some(spot) => scope(spot),
-        None => Some(Scope::Host),
-    };
-    let serves = match fields.get("serves") {
-        Some(spot) => serves(spot).map(Some),
-        None => Some(None),
-    };
-    let (name, provision): (Sited<ProvisionName>, _) = (name?, Provision { scope: scope?, serves: serves?, place });
-    let served = provision.serves.as_ref().and_then(Serves::port);
-    if name.value.as_str() == STATE_BACKEND && (provision.scope == Scope::Host || served.is_none()) {
-        let message = format!("`{STATE_BACKEND}` is provided in the scope mesh, with the port it is served on");
-        let help = format!(
-            "write `{{ name = \"{STATE_BACKEND}\", scope = \"mesh\", serves = {{ port = 8080 }} }}`"
-        );
+    let (name, provision) = if spot.is_text() { short(spot)? } else { long(spot)? };
+    let port = provision.serves.as_ref().and_then(Serves::port);
+    if name.value.as_str() == STATE_BACKEND && (provision.scope == Scope::Host || port.is_none()) {
+        let message =
+            format!("`{STATE_BACKEND}` is provided in the scope mesh, with the port it is served on");
+        let help =
+            format!("write `{{ name = \"{STATE_BACKEND}\", scope = \"mesh\", serves = {{ port = 8080 }} }}`");
         spot.add(Diagnostic::error(code::INVALID_VALUE, message, help).at(&provision.place, "here"));
         return None;
     }
     Some((name, provision))
+}
+
+const NAME: &str = "the name of a provision (a string)";
+
+fn short(spot: Spot<'_>) -> Option<(Sited<ProvisionName>, Provision)> {
+    Some((
+        spot.name(NAME)?,
+        Provision {
+            scope: Scope::Host,
+            serves: None,
+            place: spot.place(),
+        },
+    ))
+}
+
+fn long(spot: Spot<'_>) -> Option<(Sited<ProvisionName>, Provision)> {
+    let fields = spot.fields(&PROVISION)?;
+    let name = fields
+        .require("name", "name = \"route\"")
+        .and_then(|spot| spot.name(NAME));
+    let scope = fields.get("scope").map_or(Some(Scope::Host), scope);
+    let serves = fields
+        .get("serves")
+        .map_or(Some(None), |spot| serves(spot).map(Some));
+    Some((
+        name?,
+        Provision {
+            scope: scope?,
+            serves: serves?,
+            place: spot.place(),
+        },
+    ))
 }
 
 fn scope(spot: Spot<'_>) -> Option<Scope> {

@@ -7,21 +7,45 @@ use super::named;
 use super::spot::{Fields, Key, Keys, Sited, Spot};
 use crate::access;
 use crate::diagnostic::Place;
-use crate::names::{ComponentName, EnvironmentName, FleetName, GroupName, NetworkName, NodeName, PolicyLabel};
+use crate::names::{
+    ComponentName, EnvironmentName, FleetName, GroupName, NetworkName, NodeName, PolicyLabel,
+};
 use crate::networks::Network;
 use crate::resources::read::{self, Located};
 use crate::resources::registry::AnyPolicy;
 
-pub(crate) static FLEET: Keys =
-    Keys { of: "a fleet", all: &["name", "ssh", "networks", "environments", "groups"] };
-pub(crate) static SSH: Keys =
-    Keys { of: "the fleet's `ssh`", all: &["user", "port", "identity", "options"] };
-pub(crate) static NETWORK: Keys = Keys { of: "a network", all: &["cidr"] };
-pub(crate) static ENVIRONMENT: Keys = Keys { of: "an environment", all: &["resources"] };
-pub(crate) static GROUP: Keys = Keys { of: "a group", all: &["environment", "backend", "nodes"] };
-pub(crate) static NODE: Keys = Keys {
+pub(crate) const FLEET: Keys = Keys {
+    of: "a fleet",
+    all: &["name", "ssh", "networks", "environments", "groups"],
+};
+pub(crate) const SSH: Keys = Keys {
+    of: "the fleet's `ssh`",
+    all: &["user", "port", "identity", "options"],
+};
+pub(crate) const NETWORK: Keys = Keys {
+    of: "a network",
+    all: &["cidr"],
+};
+pub(crate) const ENVIRONMENT: Keys = Keys {
+    of: "an environment",
+    all: &["resources"],
+};
+pub(crate) const GROUP: Keys = Keys {
+    of: "a group",
+    all: &["environment", "backend", "nodes"],
+};
+pub(crate) const NODE: Keys = Keys {
     of: "a node",
-    all: &["address", "port", "user", "identity", "host_key", "ssh_options", "networks", "components"],
+    all: &[
+        "address",
+        "port",
+        "user",
+        "identity",
+        "host_key",
+        "ssh_options",
+        "networks",
+        "components",
+    ],
 };
 
 /// The whole file. `None` stands for what was reported.
@@ -80,12 +104,18 @@ pub(crate) fn read(root: Spot<'_>) -> Option<RawFleet> {
             .and_then(|spot| spot.name("the fleet's name (a string)"))
             .map(|sited| sited.value),
         ssh: fields.get("ssh").and_then(ssh).unwrap_or_default(),
-        networks: named(fields.entries("networks", "a table of networks by name"), |_, spot| Some(network(spot))),
+        networks: named(
+            fields.entries("networks", "a table of networks by name"),
+            |_, spot| Some(network(spot)),
+        ),
         environments: named(
             fields.entries("environments", "a table of environments by name"),
             |_, spot| Some(environment(spot)),
         ),
-        groups: named(fields.entries("groups", "a table of groups by name"), |_, spot| group(spot)),
+        groups: named(
+            fields.entries("groups", "a table of groups by name"),
+            |_, spot| group(spot),
+        ),
     })
 }
 
@@ -102,8 +132,14 @@ fn ssh(spot: Spot<'_>) -> Option<RawSsh> {
 /// `None` where it cannot be read: the name is known all the same.
 fn network(spot: Spot<'_>) -> Option<Network> {
     let example = "cidr = \"10.90.0.0/24\"";
-    let cidr = spot.fields(&NETWORK)?.require("cidr", example)?.name("a range of addresses (a string)")?;
-    Some(Network { cidr: cidr.value, place: cidr.place })
+    let cidr = spot
+        .fields(&NETWORK)?
+        .require("cidr", example)?
+        .name("a range of addresses (a string)")?;
+    Some(Network {
+        cidr: cidr.value,
+        place: cidr.place,
+    })
 }
 
 fn environment(spot: Spot<'_>) -> RawEnvironment {
@@ -127,8 +163,13 @@ fn group(spot: Spot<'_>) -> Option<RawGroup> {
         environment: fields
             .require("environment", "environment = \"production\"")
             .and_then(|spot| spot.name("the name of an environment (a string)")),
-        backend: fields.get("backend").and_then(|spot| spot.name("the name of a node of this group (a string)")),
-        nodes: named(fields.entries("nodes", "a table of nodes by deployment name"), node),
+        backend: fields
+            .get("backend")
+            .and_then(|spot| spot.name("the name of a node of this group (a string)")),
+        nodes: named(
+            fields.entries("nodes", "a table of nodes by deployment name"),
+            node,
+        ),
     })
 }
 
@@ -145,7 +186,12 @@ fn node(key: &Key<'_>, spot: Spot<'_>) -> Option<RawNode> {
         identity: identity(&fields),
         host_key: fields
             .get("host_key")
-            .and_then(|spot| spot.parsed("a host key (a string such as \"ssh-ed25519 AAAA…\")", access::host_key))
+            .and_then(|spot| {
+                spot.parsed(
+                    "a host key (a string such as \"ssh-ed25519 AAAA…\")",
+                    access::host_key,
+                )
+            })
             .map(|sited| sited.value),
         ssh_options: ssh_options(&fields, "ssh_options"),
         networks: memberships(&fields),
@@ -159,11 +205,18 @@ fn node(key: &Key<'_>, spot: Spot<'_>) -> Option<RawNode> {
 
 fn memberships(fields: &Fields<'_>) -> Vec<(Sited<NetworkName>, Sited<IpAddr>)> {
     let membership = |(key, spot): (Key<'_>, Spot<'_>)| {
-        let name = key.name().map(|value| Sited { value, place: key.place() });
+        let name = key.name().map(|value| Sited {
+            value,
+            place: key.place(),
+        });
         let address = spot.parsed("the node's address in the network (a string)", access::ip_address);
         name.zip(address)
     };
-    fields.entries("networks", "a table of addresses by network").into_iter().filter_map(membership).collect()
+    fields
+        .entries("networks", "a table of addresses by network")
+        .into_iter()
+        .filter_map(membership)
+        .collect()
 }
 
 fn user(fields: &Fields<'_>) -> Option<String> {
@@ -181,6 +234,16 @@ fn identity(fields: &Fields<'_>) -> Option<String> {
 }
 
 fn ssh_options(fields: &Fields<'_>, key: &str) -> Vec<String> {
-    let read = |spot: Spot<'_>| spot.parsed("an SSH option (a string such as \"ConnectTimeout=10\")", access::ssh_option);
-    fields.items(key, "a list of SSH options").into_iter().filter_map(read).map(|sited| sited.value).collect()
+    let read = |spot: Spot<'_>| {
+        spot.parsed(
+            "an SSH option (a string such as \"ConnectTimeout=10\")",
+            access::ssh_option,
+        )
+    };
+    fields
+        .items(key, "a list of SSH options")
+        .into_iter()
+        .filter_map(read)
+        .map(|sited| sited.value)
+        .collect()
 }

@@ -16,7 +16,7 @@ use crate::diagnostic::{Diagnostic, Place, Report, code};
 use crate::names::ComponentName;
 use crate::raw::component::RawComponent;
 use crate::raw::fleet::RawFleet;
-use crate::raw::spot::{Key, Keys, Refusal as _, Source};
+use crate::raw::spot::{Key, Refusal as _, Source};
 
 /// The text of each fleet file by its relative path, such as `fleet.toml` or `components/website.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,19 +36,6 @@ pub(crate) struct Raw {
     pub(crate) all_provisions_known: bool,
 }
 
-/// Every kind of table in the fleet files, but those of resources: a test checks that each key is documented.
-#[cfg(test)]
-pub(crate) const TABLES: [&Keys; 8] = [
-    &fleet::FLEET,
-    &fleet::SSH,
-    &fleet::NETWORK,
-    &fleet::ENVIRONMENT,
-    &fleet::GROUP,
-    &fleet::NODE,
-    &component::COMPONENT,
-    &component::PROVISION,
-];
-
 /// Reads every file.
 pub(crate) fn read(files: &FleetFiles, report: &RefCell<Report>) -> Raw {
     let mut raw = Raw {
@@ -67,7 +54,11 @@ pub(crate) fn read(files: &FleetFiles, report: &RefCell<Report>) -> Raw {
     }
     if !files.0.contains_key("fleet.toml") {
         let help = "write one with a `name`, `networks`, `environments` and `groups`";
-        report.borrow_mut().add(Diagnostic::error(code::NO_FLEET_FILE, "there is no `fleet.toml`", help));
+        report.borrow_mut().add(Diagnostic::error(
+            code::NO_FLEET_FILE,
+            "there is no `fleet.toml`",
+            help,
+        ));
     }
     raw
 }
@@ -112,7 +103,10 @@ fn kind(file: &str) -> Kind<'_> {
     if file == "fleet.toml" {
         return Kind::Fleet;
     }
-    match file.strip_prefix("components/").and_then(|name| name.strip_suffix(".toml")) {
+    match file
+        .strip_prefix("components/")
+        .and_then(|name| name.strip_suffix(".toml"))
+    {
         Some(name) if !name.contains('/') => Kind::Component(name),
         Some(_) | None => Kind::Other,
     }
@@ -120,8 +114,12 @@ fn kind(file: &str) -> Kind<'_> {
 
 fn unknown_file(file: &str) -> Diagnostic {
     let help = "a fleet is `fleet.toml` and `components/<name>.toml`; rename the file or move it elsewhere";
-    let place = Place { file: file.to_owned(), span: 0..0 };
-    Diagnostic::error(code::UNKNOWN_FILE, format!("a fleet has no file `{file}`"), help).at(&place, "this file")
+    let place = Place {
+        file: file.to_owned(),
+        span: 0..0,
+    };
+    Diagnostic::error(code::UNKNOWN_FILE, format!("a fleet has no file `{file}`"), help)
+        .at(&place, "this file")
 }
 
 /// Reports the names that a list has twice, and gives each once.
@@ -132,9 +130,13 @@ pub(crate) fn once<T: Ord + Clone + std::fmt::Display>(
     let mut places: BTreeMap<T, Place> = BTreeMap::new();
     for spot::Sited { value, place } in sited {
         if let Some(first) = places.get(&value) {
-            add(Diagnostic::error(code::LISTED_TWICE, format!("`{value}` is listed twice"), "remove one of the two")
-                .at(&place, "again here")
-                .at(first, "first here"));
+            add(Diagnostic::error(
+                code::LISTED_TWICE,
+                format!("`{value}` is listed twice"),
+                "remove one of the two",
+            )
+            .at(&place, "again here")
+            .at(first, "first here"));
             continue;
         }
         places.insert(value, place);

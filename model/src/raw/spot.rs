@@ -67,7 +67,9 @@ pub(crate) trait Refusal: std::fmt::Display {
 impl Refusal for NameError {
     fn code(&self) -> &'static str {
         match self {
-            NameError::Empty { .. } | NameError::TooLong { .. } | NameError::Character { .. } => code::INVALID_NAME,
+            NameError::Empty { .. } | NameError::TooLong { .. } | NameError::Character { .. } => {
+                code::INVALID_NAME
+            }
             NameError::GenericEngine { .. } => code::GENERIC_ENGINE,
         }
     }
@@ -99,7 +101,10 @@ impl<'a> Source<'a> {
     }
 
     pub(crate) fn place(&self, span: Range<usize>) -> Place {
-        Place { file: self.file.to_owned(), span }
+        Place {
+            file: self.file.to_owned(),
+            span,
+        }
     }
 
     fn refuse(&self, refusal: &impl Refusal, span: Range<usize>) {
@@ -152,7 +157,10 @@ impl<'a> Spot<'a> {
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<Sited<T>> {
         match parse(self.text(wanted)?) {
-            Ok(value) => Some(Sited { value, place: self.place() }),
+            Ok(value) => Some(Sited {
+                value,
+                place: self.place(),
+            }),
             Err(refusal) => {
                 self.source.refuse(&refusal, self.item.span.clone());
                 None
@@ -184,7 +192,15 @@ impl<'a> Spot<'a> {
 
     pub(crate) fn list(&self, wanted: &str) -> Option<Vec<Spot<'a>>> {
         match &self.item.value {
-            Value::List(items) => Some(items.iter().map(|item| Spot { source: self.source, item }).collect()),
+            Value::List(items) => Some(
+                items
+                    .iter()
+                    .map(|item| Spot {
+                        source: self.source,
+                        item,
+                    })
+                    .collect(),
+            ),
             _ => self.wrong_type(wanted),
         }
     }
@@ -195,15 +211,25 @@ impl<'a> Spot<'a> {
             return self.wrong_type(wanted);
         };
         let entry = |(text, entry): (&'a String, &'a Entry)| {
-            let key = Key { source: self.source, text, span: entry.key.clone() };
-            (key, Spot { source: self.source, item: &entry.item })
+            let key = Key {
+                source: self.source,
+                text,
+                span: entry.key.clone(),
+            };
+            (
+                key,
+                Spot {
+                    source: self.source,
+                    item: &entry.item,
+                },
+            )
         };
         Some(table.iter().map(entry).collect())
     }
 
     /// A table with known keys. Unknown ones are reported, and the rest is read.
     pub(crate) fn fields(&self, keys: &'static Keys) -> Option<Fields<'a>> {
-        let entries = self.entries(&format!("a table: {}", keys.of))?;
+        let entries = self.entries(&format!("the table of {}", keys.of))?;
         for (key, _) in &entries {
             if !keys.all.contains(&key.text) {
                 self.unknown_field(key, keys);
@@ -212,7 +238,12 @@ impl<'a> Spot<'a> {
         let Value::Table(table) = &self.item.value else {
             return None;
         };
-        Some(Fields { source: self.source, of: keys.of, span: self.item.span.clone(), table })
+        Some(Fields {
+            source: self.source,
+            of: keys.of,
+            span: self.item.span.clone(),
+            table,
+        })
     }
 
     /// The value as JSON; what JSON cannot hold is reported.
@@ -224,7 +255,9 @@ impl<'a> Spot<'a> {
         for misfit in misfits {
             let message = format!("JSON, and so Nix, cannot hold {}", misfit.what);
             let place = self.source.place(misfit.span);
-            self.add(Diagnostic::error(code::INVALID_VALUE, message, "write it as a string").at(&place, "here"));
+            self.add(
+                Diagnostic::error(code::INVALID_VALUE, message, "write it as a string").at(&place, "here"),
+            );
         }
         None
     }
@@ -255,7 +288,10 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Spot<'a>> {
-        self.table.get(key).map(|entry| Spot { source: self.source, item: &entry.item })
+        self.table.get(key).map(|entry| Spot {
+            source: self.source,
+            item: &entry.item,
+        })
     }
 
     /// A key that the table must have; `example` is the line to write.
@@ -271,11 +307,15 @@ impl<'a> Fields<'a> {
 
     /// The entries of the table under `key`; none where it is absent.
     pub(crate) fn entries(&self, key: &str, wanted: &str) -> Vec<(Key<'a>, Spot<'a>)> {
-        self.get(key).and_then(|spot| spot.entries(wanted)).unwrap_or_default()
+        self.get(key)
+            .and_then(|spot| spot.entries(wanted))
+            .unwrap_or_default()
     }
 
     /// The items of the list under `key`; none where it is absent.
     pub(crate) fn items(&self, key: &str, wanted: &str) -> Vec<Spot<'a>> {
-        self.get(key).and_then(|spot| spot.list(wanted)).unwrap_or_default()
+        self.get(key)
+            .and_then(|spot| spot.list(wanted))
+            .unwrap_or_default()
     }
 }

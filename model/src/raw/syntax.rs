@@ -13,8 +13,15 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Item, Vec<Diagnostic>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut diagnostics = syntax_errors(file, text, &errors);
     // The whole file is not a place to point at: its beginning is.
-    let root = Item { span: 0..0, value: self::table(file, table.get_ref(), &mut diagnostics) };
-    if diagnostics.is_empty() { Ok(root) } else { Err(diagnostics) }
+    let root = Item {
+        span: 0..0,
+        value: self::table(file, table.get_ref(), &mut diagnostics),
+    };
+    if diagnostics.is_empty() {
+        Ok(root)
+    } else {
+        Err(diagnostics)
+    }
 }
 
 /// One diagnostic a line: what the parser says after its first error on a line follows from that error.
@@ -23,7 +30,10 @@ fn syntax_errors(file: &str, text: &str, errors: &[toml::de::Error]) -> Vec<Diag
     let mut diagnostics = Vec::new();
     for error in errors {
         let span = error.span().unwrap_or(text.len()..text.len());
-        let line = text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
+        let line = text.as_bytes()[..span.start.min(text.len())]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
         if last_line.replace(line) == Some(line) {
             continue;
         }
@@ -34,7 +44,13 @@ fn syntax_errors(file: &str, text: &str, errors: &[toml::de::Error]) -> Vec<Diag
                 format!("this is not TOML: {message}"),
                 "correct the syntax; https://toml.io describes it",
             )
-            .at(&Place { file: file.to_owned(), span }, "here"),
+            .at(
+                &Place {
+                    file: file.to_owned(),
+                    span,
+                },
+                "here",
+            ),
         });
     }
     diagnostics
@@ -43,7 +59,10 @@ fn syntax_errors(file: &str, text: &str, errors: &[toml::de::Error]) -> Vec<Diag
 fn duplicate(file: &str, text: &str, span: Range<usize>) -> Diagnostic {
     let key = text.get(span.clone()).unwrap_or_default().to_owned();
     let first = first_definition(text, &span);
-    let place = |span| Place { file: file.to_owned(), span };
+    let place = |span| Place {
+        file: file.to_owned(),
+        span,
+    };
     let diagnostic = Diagnostic::error(
         code::SYNTAX,
         format!("the key `{key}` is defined twice"),
@@ -73,7 +92,10 @@ fn first_definition(text: &str, span: &Range<usize>) -> Option<Range<usize>> {
             first = first.or((written == again).then_some(at + indent..at + indent + again.len()));
         } else if written.starts_with('[') {
             first = None;
-        } else if written.strip_prefix(again).is_some_and(|rest| rest.trim_start().starts_with('=')) {
+        } else if written
+            .strip_prefix(again)
+            .is_some_and(|rest| rest.trim_start().starts_with('='))
+        {
             first = first.or(Some(at + indent..at + indent + again.len()));
         }
         at += line.len();
@@ -85,7 +107,13 @@ fn table(file: &str, table: &DeTable<'_>, diagnostics: &mut Vec<Diagnostic>) -> 
     let mut entries = std::collections::BTreeMap::new();
     for (key, value) in table {
         let item = item(file, value, diagnostics);
-        entries.insert(key.get_ref().to_string(), Entry { key: key.span(), item });
+        entries.insert(
+            key.get_ref().to_string(),
+            Entry {
+                key: key.span(),
+                item,
+            },
+        );
     }
     Value::Table(entries)
 }
@@ -93,7 +121,10 @@ fn table(file: &str, table: &DeTable<'_>, diagnostics: &mut Vec<Diagnostic>) -> 
 fn item(file: &str, spanned: &Spanned<DeValue<'_>>, diagnostics: &mut Vec<Diagnostic>) -> Item {
     let span = spanned.span();
     let mut too_large = |what: &str| {
-        let place = Place { file: file.to_owned(), span: span.clone() };
+        let place = Place {
+            file: file.to_owned(),
+            span: span.clone(),
+        };
         let message = format!("this {what} is out of range");
         diagnostics.push(
             Diagnostic::error(code::SYNTAX, message, "write a number of at most 64 bits").at(&place, "here"),
@@ -117,7 +148,9 @@ fn item(file: &str, spanned: &Spanned<DeValue<'_>>, diagnostics: &mut Vec<Diagno
         },
         DeValue::Boolean(boolean) => Value::Boolean(*boolean),
         DeValue::Datetime(_) => Value::Date,
-        DeValue::Array(items) => Value::List(items.iter().map(|each| item(file, each, diagnostics)).collect()),
+        DeValue::Array(items) => {
+            Value::List(items.iter().map(|each| item(file, each, diagnostics)).collect())
+        }
         DeValue::Table(inner) => table(file, inner, diagnostics),
     };
     Item { span, value }

@@ -58,13 +58,20 @@ impl Item {
     pub(crate) fn to_json(&self) -> Result<serde_json::Value, Vec<NotJson>> {
         let mut misfits = Vec::new();
         let json = self.collect_json(&mut misfits);
-        if misfits.is_empty() { Ok(json) } else { Err(misfits) }
+        if misfits.is_empty() {
+            Ok(json)
+        } else {
+            Err(misfits)
+        }
     }
 
     fn collect_json(&self, misfits: &mut Vec<NotJson>) -> serde_json::Value {
         use serde_json::Value as Json;
         let mut misfit = |what| {
-            misfits.push(NotJson { span: self.span.clone(), what });
+            misfits.push(NotJson {
+                span: self.span.clone(),
+                what,
+            });
             Json::Null
         };
         match &self.value {
@@ -77,9 +84,10 @@ impl Item {
             Value::Boolean(boolean) => Json::Bool(*boolean),
             Value::Date => misfit("a date"),
             Value::List(items) => items.iter().map(|item| item.collect_json(misfits)).collect(),
-            Value::Table(table) => {
-                table.iter().map(|(key, entry)| (key.clone(), entry.item.collect_json(misfits))).collect()
-            }
+            Value::Table(table) => table
+                .iter()
+                .map(|(key, entry)| (key.clone(), entry.item.collect_json(misfits)))
+                .collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use super::walk::{Offer, Rosters, declared};
 use super::{Answer, Running};
 use crate::diagnostic::{Place, Report};
-use crate::fleet::component::Scope;
+use crate::fleet::component::{Component, Scope};
 use crate::fleet::{Model, Node};
 use crate::names::{ComponentName, ProvisionName};
 
@@ -22,10 +22,18 @@ pub(super) fn answers(model: &Model, rosters: &Rosters<'_>, report: &mut Report)
     for node in model.nodes() {
         for component in rosters.components(model, &node.name) {
             for (provision, place) in &component.requires {
-                let need = Need { node, component: &component.name, provision, place };
+                let need = Need {
+                    node,
+                    component: &component.name,
+                    provision,
+                    place,
+                };
                 match answer(model, rosters, &need) {
                     Ok(offers) => answers.push(Answer {
-                        consumer: Running { node: node.name.clone(), component: component.name.clone() },
+                        consumer: Running {
+                            node: node.name.clone(),
+                            component: component.name.clone(),
+                        },
                         provision: provision.clone(),
                         providers: offers.iter().map(Offer::running).collect(),
                     }),
@@ -43,7 +51,10 @@ fn answer<'a>(
     need: &Need<'a>,
 ) -> Result<Vec<Offer<'a>>, Refusal<'a>> {
     // One name has one scope; without any provider it is no matter which.
-    match declared(model, need.provision).next().map(|(_, provision)| provision.scope) {
+    match declared(model, need.provision)
+        .next()
+        .map(|(_, provision)| provision.scope)
+    {
         Some(Scope::Host) => on_host(model, rosters, need),
         Some(Scope::Mesh) | None => over_mesh(model, rosters, need),
     }
@@ -57,14 +68,15 @@ fn on_host<'a>(
     need: &Need<'a>,
 ) -> Result<Vec<Offer<'a>>, Refusal<'a>> {
     let mut offers = rosters.offers_on(model, &need.node.name, need.provision);
-    // What serves something is another's to serve.
-    offers.retain(|offer| offer.provision.is_plain() || !offer.is_by(need));
+    offers.retain(|offer| offer.provision.may_answer(offer.component, need.component));
     if offers.iter().any(Offer::is_assigned) {
         offers.retain(Offer::is_assigned);
     }
     let plain = offers.iter().all(|offer| offer.provision.is_plain());
     match offers.as_slice() {
-        [] => Err(Refusal::NobodyOnHost { assignable: assignable(model, need) }),
+        [] => Err(Refusal::NobodyOnHost {
+            assignable: assignable(model, need),
+        }),
         [_] => Ok(offers),
         [_, ..] if plain => Ok(offers),
         [_, ..] => Err(Refusal::Ambiguous { offers }),
@@ -80,7 +92,9 @@ fn over_mesh<'a>(
     let mut offers = rosters.offers(model, need.provision);
     offers.retain(|offer| !offer.is_by(need));
     match offers.as_slice() {
-        [] => Err(Refusal::NobodyInFleet { assignable: assignable(model, need) }),
+        [] => Err(Refusal::NobodyInFleet {
+            assignable: assignable(model, need),
+        }),
         [offer] if reachable(model, need.node, offer) => Ok(offers),
         [offer] => Err(Refusal::NoSharedNetwork { offer: *offer }),
         [_, _, ..] => Err(Refusal::Ambiguous { offers }),
@@ -89,21 +103,30 @@ fn over_mesh<'a>(
 
 /// Components that would answer the need if they were assigned.
 fn assignable<'a>(model: &'a Model, need: &Need<'_>) -> Vec<&'a ComponentName> {
-    let others = declared(model, need.provision).filter(|(component, _)| component.name != *need.component);
-    others.map(|(component, _)| &component.name).collect()
+    let may_answer = |(component, _): &(&'a Component, _)| component.name != *need.component;
+    declared(model, need.provision)
+        .filter(may_answer)
+        .map(|(component, _)| &component.name)
+        .collect()
 }
 
 fn reachable(model: &Model, consumer: &Node, offer: &Offer<'_>) -> bool {
     let Some(provider) = model.node(offer.node.as_str()) else {
         return false;
     };
-    let shared = consumer.networks.keys().any(|network| provider.networks.contains_key(network));
+    let shared = consumer
+        .networks
+        .keys()
+        .any(|network| provider.networks.contains_key(network));
     consumer.name == provider.name || shared
 }
 
 impl Offer<'_> {
     pub(super) fn running(&self) -> Running {
-        Running { node: self.node.clone(), component: self.component.clone() }
+        Running {
+            node: self.node.clone(),
+            component: self.component.clone(),
+        }
     }
 
     fn is_by(&self, need: &Need<'_>) -> bool {

@@ -64,8 +64,15 @@ pub fn resolve(model: &Model) -> Result<Resolution, Vec<Diagnostic>> {
         let plan = NodePlan {
             name: node.name.to_string(),
             group: node.group.to_string(),
-            components: components.iter().map(|component| component.name.to_string()).collect(),
-            networks: node.networks.iter().map(|(name, address)| (name.to_string(), address.to_string())).collect(),
+            components: components
+                .iter()
+                .map(|component| component.name.to_string())
+                .collect(),
+            networks: node
+                .networks
+                .iter()
+                .map(|(name, address)| (name.to_string(), address.to_string()))
+                .collect(),
             modules: made.modules,
             grants,
             state_backend: made.state_backend,
@@ -73,7 +80,11 @@ pub fn resolve(model: &Model) -> Result<Resolution, Vec<Diagnostic>> {
         plans.insert(node.name.clone(), plan);
     }
     let (errors, _) = report.sorted();
-    if errors.is_empty() { Ok(Resolution { plans, answers }) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(Resolution { plans, answers })
+    } else {
+        Err(errors)
+    }
 }
 
 impl Resolution {
@@ -84,7 +95,12 @@ impl Resolution {
 
     /// Every grant of the fleet, sorted by name. Generation 0 says that it is not made yet.
     pub fn grants(&self) -> Vec<Grant> {
-        let mut grants: Vec<_> = self.plans.values().flat_map(|plan| &plan.grants).cloned().collect();
+        let mut grants: Vec<_> = self
+            .plans
+            .values()
+            .flat_map(|plan| &plan.grants)
+            .cloned()
+            .collect();
         grants.sort_by(|a, b| a.name.cmp(&b.name));
         grants
     }

@@ -31,7 +31,10 @@ impl Refusal<'_> {
 
 /// `` `app/website` requires `route` ``
 fn requires(need: &Need<'_>) -> String {
-    format!("`{}/{}` requires `{}`", need.node.name, need.component, need.provision)
+    format!(
+        "`{}/{}` requires `{}`",
+        need.node.name, need.component, need.provision
+    )
 }
 
 fn nobody_on_host(need: &Need<'_>, assignable: &[&ComponentName]) -> Diagnostic {
@@ -56,7 +59,10 @@ fn assign(assignable: &[&ComponentName], to: &str) -> String {
 }
 
 fn ambiguous(need: &Need<'_>, offers: &[Offer<'_>]) -> Diagnostic {
-    let names: Vec<_> = offers.iter().map(|offer| format!("`{}`", offer.running())).collect();
+    let names: Vec<_> = offers
+        .iter()
+        .map(|offer| format!("`{}`", offer.running()))
+        .collect();
     let candidates = match names.as_slice() {
         [one, other] => format!("both {one} and {other} provide"),
         names => format!("all of {} provide", names.join(", ")),
@@ -68,16 +74,23 @@ fn ambiguous(need: &Need<'_>, offers: &[Offer<'_>]) -> Diagnostic {
         let running = offer.running();
         match offer.presence {
             Presence::Assigned(place) => refusal.at(place, format!("`{running}` is assigned here")),
-            Presence::Added { consumer, requirement } => {
-                refusal.at(requirement, format!("`{running}` is there because `{consumer}` requires this"))
-            }
+            Presence::Added {
+                consumer,
+                requirement,
+            } => refusal.at(
+                requirement,
+                format!("`{running}` is there because `{consumer}` requires this"),
+            ),
         }
     })
 }
 
 fn no_shared_network(need: &Need<'_>, offer: &Offer<'_>) -> Diagnostic {
     let running = offer.running();
-    let message = format!("{}, which `{running}` provides, and the two nodes share no network", requires(need));
+    let message = format!(
+        "{}, which `{running}` provides, and the two nodes share no network",
+        requires(need)
+    );
     let help = format!(
         "give `{}` and `{}` an address in one network, in the `networks` of both",
         need.node.name, offer.node

@@ -16,7 +16,10 @@ pub(super) enum Presence<'a> {
     /// It is assigned.
     Assigned(&'a Place),
     /// `consumer` requires what only this component provides, on the host itself.
-    Added { consumer: &'a ComponentName, requirement: &'a Place },
+    Added {
+        consumer: &'a ComponentName,
+        requirement: &'a Place,
+    },
 }
 
 /// A component that a node has and that provides what is looked for.
@@ -33,12 +36,19 @@ pub(super) fn declared<'a>(
     model: &'a Model,
     provision: &ProvisionName,
 ) -> impl Iterator<Item = (&'a Component, &'a Provision)> {
-    model.components().filter_map(move |component| Some((component, component.provides.get(provision)?)))
+    model
+        .components()
+        .filter_map(move |component| Some((component, component.provides.get(provision)?)))
 }
 
 /// Walks each node on its own.
 pub(super) fn rosters(model: &Model) -> Rosters<'_> {
-    Rosters(model.nodes().map(|node| (&node.name, walk(model, node))).collect())
+    Rosters(
+        model
+            .nodes()
+            .map(|node| (&node.name, walk(model, node)))
+            .collect(),
+    )
 }
 
 /// Adds what is required on the host and has one component that provides it, until nothing is missing.
@@ -48,21 +58,33 @@ pub(super) fn rosters(model: &Model) -> Rosters<'_> {
 fn walk<'a>(model: &'a Model, node: &'a Node) -> BTreeMap<&'a ComponentName, Presence<'a>> {
     let mut present = BTreeMap::new();
     let mut reached: Vec<&Component> = Vec::new();
-    for component in node.components.iter().filter_map(|name| model.component(name.as_str())) {
+    for component in node
+        .components
+        .iter()
+        .filter_map(|name| model.component(name.as_str()))
+    {
         let place = node.assigned_at(&component.name).unwrap_or(&node.place);
         present.insert(&component.name, Presence::Assigned(place));
         reached.push(component);
     }
     while let Some(consumer) = reached.pop() {
         for (provision, requirement) in &consumer.requires {
-            let mut providers = declared(model, provision);
+            let may_answer =
+                |offer: &(&Component, &Provision)| offer.1.may_answer(&offer.0.name, &consumer.name);
+            let mut providers = declared(model, provision).filter(may_answer);
             let (Some((provider, offered)), None) = (providers.next(), providers.next()) else {
                 continue;
             };
             if offered.scope == Scope::Mesh || present.contains_key(&provider.name) {
                 continue;
             }
-            present.insert(&provider.name, Presence::Added { consumer: &consumer.name, requirement });
+            present.insert(
+                &provider.name,
+                Presence::Added {
+                    consumer: &consumer.name,
+                    requirement,
+                },
+            );
             reached.push(provider);
         }
     }
@@ -78,7 +100,10 @@ impl<'a> Rosters<'a> {
 
     /// Every offer of `provision` in the fleet, by node, then by component.
     pub(super) fn offers(&self, model: &'a Model, provision: &ProvisionName) -> Vec<Offer<'a>> {
-        self.0.keys().flat_map(|node| self.offers_on(model, node, provision)).collect()
+        self.0
+            .keys()
+            .flat_map(|node| self.offers_on(model, node, provision))
+            .collect()
     }
 
     /// Every offer of `provision` on one node, by component.
@@ -94,7 +119,12 @@ impl<'a> Rosters<'a> {
         let offer = |(name, presence): (&&'a ComponentName, &Presence<'a>)| {
             let component = model.component(name.as_str())?;
             let provision = component.provides.get(provision)?;
-            Some(Offer { node, component: &component.name, provision, presence: *presence })
+            Some(Offer {
+                node,
+                component: &component.name,
+                provision,
+                presence: *presence,
+            })
         };
         present.iter().filter_map(offer).collect()
     }

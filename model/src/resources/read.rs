@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use super::Definition;
 use super::registry::{AnyPolicy, Resource};
 use crate::diagnostic::{Diagnostic, Place, code};
 use crate::names::{ComponentName, InstanceKey};
 use crate::near::{did_you_mean, enumerate, nearest};
 use crate::policy::{Asked, Instance, Origin};
 use crate::raw::named;
-use crate::raw::spot::{Key, Spot};
+use crate::raw::spot::{Fields, Key, Keys, Spot};
 
-/// A type that is written in a fleet file. `None`: it could not be read, and was reported.
+/// A type that is written in a fleet file as a table.
 pub(crate) trait Readable: Sized {
-    fn read(spot: Spot<'_>) -> Option<Self>;
+    /// The table's keys.
+    const KEYS: &'static Keys;
+
+    /// `None`: it could not be read, and was reported.
+    fn read(fields: &Fields<'_>) -> Option<Self>;
 }
 
 /// What was read for a resource, and where its key stands. `None` for what was reported.
@@ -22,12 +27,18 @@ pub(crate) struct Located<T> {
     pub(crate) value: Option<T>,
 }
 
-pub(crate) fn request<R: Readable>(spot: Spot<'_>) -> Option<R> {
-    R::read(spot)
+pub(crate) fn request<D: Definition<Request: Readable>>(spot: Spot<'_>) -> Option<D::Request> {
+    Readable::read(&spot.fields(D::Request::KEYS)?)
 }
 
-pub(crate) fn policy<P: Readable>(spot: Spot<'_>) -> Option<P> {
-    P::read(spot)
+pub(crate) fn policy<D: Definition<Policy: Readable>>(spot: Spot<'_>) -> Option<D::Policy> {
+    Readable::read(&spot.fields(D::Policy::KEYS)?)
+}
+
+/// The keys of a resource's request and of its policy: a test checks that each is documented.
+#[cfg(test)]
+pub(crate) fn keys<D: Definition<Request: Readable, Policy: Readable>>() -> [&'static Keys; 2] {
+    [D::Request::KEYS, D::Policy::KEYS]
 }
 
 /// The requests of a component by instance key.
@@ -38,9 +49,23 @@ pub(crate) fn instances(
     named(entries, |key, spot| {
         let located = by_resource(spot, "a table of requests by resource", Resource::read_request);
         let instance: InstanceKey = key.text.parse().ok()?;
-        let asked = |Located { resource, place, value }: Located<_>| {
-            let origin = Origin { component: component.clone(), instance: instance.clone(), place };
-            Some((resource, Asked { origin, request: value? }))
+        let asked = |Located {
+                         resource,
+                         place,
+                         value,
+                     }: Located<_>| {
+            let origin = Origin {
+                component: component.clone(),
+                instance: instance.clone(),
+                place,
+            };
+            Some((
+                resource,
+                Asked {
+                    origin,
+                    request: value?,
+                },
+            ))
         };
         Some(located.into_iter().filter_map(asked).collect())
     })
@@ -59,7 +84,11 @@ fn by_resource<T>(
     let mut located = Vec::new();
     for (key, spot) in spot.entries(wanted).unwrap_or_default() {
         match Resource::named(key.text) {
-            Some(resource) => located.push(Located { resource, place: key.place(), value: read(resource, spot) }),
+            Some(resource) => located.push(Located {
+                resource,
+                place: key.place(),
+                value: read(resource, spot),
+            }),
             None => key.add(unknown_resource(&key)),
         }
     }
@@ -71,7 +100,10 @@ fn unknown_resource(key: &Key<'_>) -> Diagnostic {
     let message = format!("there is no resource `{}`", key.text);
     // All of them are listed even where one is near: the list is short, and shows what there is.
     let help = match nearest(key.text, names) {
-        Some(near) => format!("write `{near}`, if that is what you mean; there are: {}", enumerate(names)),
+        Some(near) => format!(
+            "write `{near}`, if that is what you mean; there are: {}",
+            enumerate(names)
+        ),
         None => did_you_mean(key.text, names, ""),
     };
     Diagnostic::error(code::UNKNOWN_RESOURCE, message, help).at(&key.place(), "unknown resource")

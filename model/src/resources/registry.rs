@@ -6,8 +6,6 @@ use super::nixos_module::{self, NixosModule};
 use super::ssl::{self, Ssl};
 use super::{Definition, read};
 use crate::policy::{Effects, Instance, Outcome as _, Policy, PolicyError};
-#[cfg(test)]
-use crate::raw::spot::Keys;
 use crate::raw::spot::Spot;
 use crate::shape::Argument;
 
@@ -28,10 +26,12 @@ pub enum Request {
     Ssl(ssl::Request),
 }
 
-/// A policy of any resource. Its one method is `process`: nothing else reaches the policy in it (RF FR-003).
+/// A policy of any resource, closed: `process` is the only way in (RF FR-003).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each variant is its resource's policy")]
-pub enum AnyPolicy {
+pub struct AnyPolicy(Held);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Held {
     NixosModule(nixos_module::Policy),
     Ssl(ssl::Policy),
 }
@@ -74,10 +74,11 @@ impl Resource {
 
     /// The policy where an environment holds none, if the resource can do without one.
     pub fn default_policy(self) -> Option<AnyPolicy> {
-        match self {
-            Resource::NixosModule => NixosModule::default_policy().map(AnyPolicy::NixosModule),
-            Resource::Ssl => Ssl::default_policy().map(AnyPolicy::Ssl),
-        }
+        let held = match self {
+            Resource::NixosModule => NixosModule::default_policy().map(Held::NixosModule),
+            Resource::Ssl => Ssl::default_policy().map(Held::Ssl),
+        };
+        held.map(AnyPolicy)
     }
 
     /// A policy to write where one is missing, in TOML.
@@ -90,27 +91,28 @@ impl Resource {
 
     /// The keys of its request and of its policy: a test checks that each is documented.
     #[cfg(test)]
-    pub(crate) fn keys(self) -> [&'static Keys; 2] {
+    pub(crate) fn keys(self) -> [&'static crate::raw::spot::Keys; 2] {
         match self {
-            Resource::NixosModule => [&nixos_module::REQUEST, &nixos_module::POLICY],
-            Resource::Ssl => [&ssl::REQUEST, &ssl::POLICY],
+            Resource::NixosModule => read::keys::<NixosModule>(),
+            Resource::Ssl => read::keys::<Ssl>(),
         }
     }
 
     /// Type-checks a request (RF US1-1). `None`: it is not one, and was reported.
     pub(crate) fn read_request(self, spot: Spot<'_>) -> Option<Request> {
         match self {
-            Resource::NixosModule => read::request(spot).map(Request::NixosModule),
-            Resource::Ssl => read::request(spot).map(Request::Ssl),
+            Resource::NixosModule => read::request::<NixosModule>(spot).map(Request::NixosModule),
+            Resource::Ssl => read::request::<Ssl>(spot).map(Request::Ssl),
         }
     }
 
     /// Type-checks a policy. `None`: it is not one, and was reported.
     pub(crate) fn read_policy(self, spot: Spot<'_>) -> Option<AnyPolicy> {
-        match self {
-            Resource::NixosModule => read::policy(spot).map(AnyPolicy::NixosModule),
-            Resource::Ssl => read::policy(spot).map(AnyPolicy::Ssl),
-        }
+        let held = match self {
+            Resource::NixosModule => read::policy::<NixosModule>(spot).map(Held::NixosModule),
+            Resource::Ssl => read::policy::<Ssl>(spot).map(Held::Ssl),
+        };
+        held.map(AnyPolicy)
     }
 }
 
@@ -127,9 +129,9 @@ impl AnyPolicy {
     ///
     /// [`PolicyError`] as of [`Policy::process`].
     pub fn process(&self, requests: Argument<Instance>) -> Result<Effects, PolicyError> {
-        match self {
-            AnyPolicy::NixosModule(policy) => policy.process(requests).map(Effects::from),
-            AnyPolicy::Ssl(policy) => policy.process(requests).map(Effects::from),
+        match &self.0 {
+            Held::NixosModule(policy) => policy.process(requests).map(Effects::from),
+            Held::Ssl(policy) => policy.process(requests).map(Effects::from),
         }
     }
 }
@@ -153,23 +155,33 @@ mod tests {
     fn each_resource_has_a_description_of_one_line() {
         for resource in Resource::ALL {
             let description = resource.description();
-            assert!(!description.is_empty() && !description.contains('\n'), "{resource}");
+            assert!(
+                !description.is_empty() && !description.contains('\n'),
+                "{resource}"
+            );
         }
     }
 
     #[test]
     fn the_contract_resources_are_read_off_the_policies() {
-        let contracts: Vec<_> = Resource::ALL.into_iter().filter(|resource| resource.is_contract()).collect();
+        let contracts: Vec<_> = Resource::ALL
+            .into_iter()
+            .filter(|resource| resource.is_contract())
+            .collect();
         assert_eq!(contracts, [Resource::Ssl]);
     }
 
     #[test]
     fn each_resource_is_in_the_index() {
         for resource in Resource::ALL {
-            let row = format!("//! | [`{}`] | {} |", resource.name().replace('-', "_"), match resource.is_contract() {
-                true => "yes",
-                false => "no",
-            });
+            let row = format!(
+                "//! | [`{}`] | {} |",
+                resource.name().replace('-', "_"),
+                match resource.is_contract() {
+                    true => "yes",
+                    false => "no",
+                }
+            );
             assert!(include_str!("mod.rs").contains(&row), "{row}");
         }
     }

@@ -32,15 +32,25 @@ pub(super) fn scopes(components: &BTreeMap<ComponentName, Component>, report: &m
 }
 
 pub(super) fn required_provisions(components: &BTreeMap<ComponentName, Component>, report: &mut Report) {
-    let provided: BTreeSet<_> = components.values().flat_map(|component| component.provides.keys()).collect();
+    let provided: BTreeSet<_> = components
+        .values()
+        .flat_map(|component| component.provides.keys())
+        .collect();
     for component in components.values() {
         for (name, place) in &component.requires {
             if provided.contains(name) {
                 continue;
             }
-            let message = format!("`{}` requires `{name}`, which no component provides", component.name);
+            let message = format!(
+                "`{}` requires `{name}`, which no component provides",
+                component.name
+            );
             let known = provided.iter().map(|name| name.as_str());
-            let help = did_you_mean(name.as_str(), known, "add `provides` to a component, or remove the requirement");
+            let help = did_you_mean(
+                name.as_str(),
+                known,
+                "add `provides` to a component, or remove the requirement",
+            );
             report.add(Diagnostic::error(code::UNKNOWN_PROVISION, message, help).at(place, "not provided"));
         }
     }
@@ -49,9 +59,15 @@ pub(super) fn required_provisions(components: &BTreeMap<ComponentName, Component
 /// A component that provides something on its host may be added by the resolver, so that it is not called unused.
 pub(super) fn unused(components: &BTreeMap<ComponentName, Component>, fleet: &RawFleet, report: &mut Report) {
     let nodes = fleet.groups.values().flat_map(|group| group.nodes.values());
-    let assigned: BTreeSet<_> = nodes.flat_map(|node| &node.components).map(|sited| &sited.value).collect();
+    let assigned: BTreeSet<_> = nodes
+        .flat_map(|node| &node.components)
+        .map(|sited| &sited.value)
+        .collect();
     for component in components.values() {
-        let on_host = component.provides.values().any(|provision| provision.scope == Scope::Host);
+        let on_host = component
+            .provides
+            .values()
+            .any(|provision| provision.scope == Scope::Host);
         if assigned.contains(&component.name) || on_host {
             continue;
         }

@@ -11,7 +11,11 @@ use crate::raw::fleet::{RawEnvironment, RawFleet, RawGroup, RawNode};
 use crate::raw::spot::Sited;
 
 pub(super) fn environments(fleet: &RawFleet, report: &mut Report) -> BTreeMap<EnvironmentName, Environment> {
-    fleet.environments.iter().map(|(name, raw)| (name.clone(), environment(name, raw, report))).collect()
+    fleet
+        .environments
+        .iter()
+        .map(|(name, raw)| (name.clone(), environment(name, raw, report)))
+        .collect()
 }
 
 fn environment(name: &EnvironmentName, raw: &RawEnvironment, report: &mut Report) -> Environment {
@@ -31,8 +35,17 @@ fn environment(name: &EnvironmentName, raw: &RawEnvironment, report: &mut Report
             );
             continue;
         }
-        let labelled = |policy| LabelledPolicy { label: raw.label.clone(), policy, place: place.clone() };
-        policies.extend(raw.located.value.clone().map(|policy| (resource, labelled(policy))));
+        let labelled = |policy| LabelledPolicy {
+            label: raw.label.clone(),
+            policy,
+            place: place.clone(),
+        };
+        policies.extend(
+            raw.located
+                .value
+                .clone()
+                .map(|policy| (resource, labelled(policy))),
+        );
     }
     Environment { policies }
 }
@@ -47,15 +60,30 @@ pub(super) fn groups(fleet: &RawFleet, report: &mut Report) -> BTreeMap<GroupNam
             report.add(unknown_environment(fleet, name, environment));
         }
         let nodes = raw.nodes.keys().cloned().collect();
-        groups.insert(name.clone(), Group { name: name.clone(), environment: environment.value.clone(), nodes });
+        groups.insert(
+            name.clone(),
+            Group {
+                name: name.clone(),
+                environment: environment.value.clone(),
+                nodes,
+            },
+        );
     }
     groups
 }
 
-fn unknown_environment(fleet: &RawFleet, group: &GroupName, environment: &Sited<EnvironmentName>) -> Diagnostic {
+fn unknown_environment(
+    fleet: &RawFleet,
+    group: &GroupName,
+    environment: &Sited<EnvironmentName>,
+) -> Diagnostic {
     let Sited { value, place } = environment;
     let known = fleet.environments.keys().map(EnvironmentName::as_str);
-    let help = did_you_mean(value.as_str(), known, &format!("declare it: `[environments.{value}]`"));
+    let help = did_you_mean(
+        value.as_str(),
+        known,
+        &format!("declare it: `[environments.{value}]`"),
+    );
     let message = format!("the group `{group}` has the environment `{value}`, which is not declared");
     Diagnostic::error(code::UNKNOWN_ENVIRONMENT, message, help).at(place, "unknown environment")
 }
@@ -67,12 +95,11 @@ pub(super) struct Offers<'a> {
 }
 
 /// The node that holds the state, and its port.
-pub(super) fn backend(
-    fleet: &RawFleet,
-    offers: &Offers<'_>,
-    report: &mut Report,
-) -> Option<(NodeName, u16)> {
-    let declared = fleet.groups.iter().filter_map(|(name, raw)| Some((name, raw, raw.backend.as_ref()?)));
+pub(super) fn backend(fleet: &RawFleet, offers: &Offers<'_>, report: &mut Report) -> Option<(NodeName, u16)> {
+    let declared = fleet
+        .groups
+        .iter()
+        .filter_map(|(name, raw)| Some((name, raw, raw.backend.as_ref()?)));
     let mut first: Option<(&GroupName, &Sited<NodeName>)> = None;
     let mut backend = None;
     for (group, raw, node) in declared {
@@ -111,10 +138,19 @@ fn backend_port(
     };
     let components = offers.components;
     let port = assigned(raw_node, components).into_iter().find_map(served_port);
-    if port.is_none() && offers.all_known && raw_node.components.iter().all(|sited| components.contains_key(&sited.value)) {
+    if port.is_none()
+        && offers.all_known
+        && raw_node
+            .components
+            .iter()
+            .all(|sited| components.contains_key(&sited.value))
+    {
         let message = format!("no component of the node `{name}` provides `{STATE_BACKEND}`");
-        let providers: Vec<_> =
-            components.values().filter(|it| served_port(it).is_some()).map(|it| format!("`{}`", it.name)).collect();
+        let providers: Vec<_> = components
+            .values()
+            .filter(|it| served_port(it).is_some())
+            .map(|it| format!("`{}`", it.name))
+            .collect();
         let help = match providers.is_empty() {
             true => format!(
                 "write a component with `provides = [{{ name = \"{STATE_BACKEND}\", scope = \"mesh\", serves = {{ \
@@ -128,9 +164,17 @@ fn backend_port(
 }
 
 fn assigned<'a>(node: &RawNode, components: &'a BTreeMap<ComponentName, Component>) -> Vec<&'a Component> {
-    node.components.iter().filter_map(|sited| components.get(&sited.value)).collect()
+    node.components
+        .iter()
+        .filter_map(|sited| components.get(&sited.value))
+        .collect()
 }
 
 fn served_port(component: &Component) -> Option<u16> {
-    component.provides.get(STATE_BACKEND)?.serves.as_ref().and_then(Serves::port)
+    component
+        .provides
+        .get(STATE_BACKEND)?
+        .serves
+        .as_ref()
+        .and_then(Serves::port)
 }

@@ -45,18 +45,32 @@ fn node(
     raw: &RawNode,
     report: &mut Report,
 ) -> Option<Node> {
-    let RawSsh { user, identity, options, port: _ } = &fleet.ssh;
+    let RawSsh {
+        user,
+        identity,
+        options,
+        port: _,
+    } = &fleet.ssh;
     let assigned = once(raw.components.clone(), |diagnostic| report.add(diagnostic));
     Some(Node {
         name: name.clone(),
         group: group.clone(),
         address: raw.address.clone()?.value,
         port: port(fleet, raw),
-        user: raw.user.as_ref().or(user.as_ref()).map_or("root", String::as_str).to_owned(),
+        user: raw
+            .user
+            .as_ref()
+            .or(user.as_ref())
+            .map_or("root", String::as_str)
+            .to_owned(),
         identity: raw.identity.as_ref().or(identity.as_ref()).cloned(),
         host_key: raw.host_key.clone(),
         ssh_options: raw.ssh_options.iter().chain(options).cloned().collect(),
-        networks: raw.networks.iter().map(|(name, address)| (name.value.clone(), address.value)).collect(),
+        networks: raw
+            .networks
+            .iter()
+            .map(|(name, address)| (name.value.clone(), address.value))
+            .collect(),
         components: assigned.keys().cloned().collect(),
         place: raw.place.clone(),
         assigned,
@@ -80,7 +94,9 @@ fn membership(
             let message = format!("the node `{node}` is in the network `{name}`, which is not declared");
             let known = fleet.networks.keys().map(NetworkName::as_str);
             let help = did_you_mean(name.as_str(), known, &format!("declare it: `[networks.{name}]`"));
-            report.add(Diagnostic::error(code::UNKNOWN_NETWORK, message, help).at(&network.place, "unknown network"));
+            report.add(
+                Diagnostic::error(code::UNKNOWN_NETWORK, message, help).at(&network.place, "unknown network"),
+            );
         }
         Some(Some(declared)) if !declared.cidr.contains(address.value) => {
             let message = format!("the network `{name}` does not hold `{}`", address.value);
@@ -124,12 +140,7 @@ struct Unique<'a> {
 }
 
 impl<'a> Unique<'a> {
-    fn name(
-        &mut self,
-        name: &'a NodeName,
-        (group, place): (&'a GroupName, &'a Place),
-        report: &mut Report,
-    ) {
+    fn name(&mut self, name: &'a NodeName, (group, place): (&'a GroupName, &'a Place), report: &mut Report) {
         if let Some((other, first)) = first(&mut self.names, name, (group, place)) {
             let message = format!("two groups have a node `{name}`");
             let help = "rename one of the two: a host is known by its deployment name in the whole fleet";

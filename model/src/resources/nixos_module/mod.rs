@@ -6,7 +6,7 @@ use super::Definition;
 use super::read::Readable;
 use super::registry::{self, Resource};
 use crate::policy::{self, Asked, HostModules};
-use crate::raw::spot::{Keys, Spot};
+use crate::raw::spot::{Fields, Keys};
 use crate::shape::Leaf;
 
 /// The resource.
@@ -24,8 +24,6 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy;
 
-pub(crate) static REQUEST: Keys = Keys { of: "a `nixos-module` request", all: &["module"] };
-pub(crate) static POLICY: Keys = Keys { of: "a `nixos-module` policy", all: &[] };
 pub(crate) const POLICY_EXAMPLE: &str = "nixos-module = {}";
 
 impl Definition for NixosModule {
@@ -49,16 +47,28 @@ impl Definition for NixosModule {
 }
 
 impl Readable for Request {
-    fn read(spot: Spot<'_>) -> Option<Request> {
-        let module = spot.fields(&REQUEST)?.require("module", "module.services.nginx.enable = true")?;
+    const KEYS: &'static Keys = &Keys {
+        of: "a `nixos-module` request",
+        all: &["module"],
+    };
+
+    fn read(fields: &Fields<'_>) -> Option<Request> {
+        let module = fields.require("module", "module.services.nginx.enable = true")?;
         module.entries("a table of NixOS options")?;
-        Some(Request { module: module.json()? })
+        Some(Request {
+            module: module.json()?,
+        })
     }
 }
 
 impl Readable for Policy {
-    fn read(spot: Spot<'_>) -> Option<Policy> {
-        spot.fields(&POLICY).map(|_| Policy)
+    const KEYS: &'static Keys = &Keys {
+        of: "a `nixos-module` policy",
+        all: &[],
+    };
+
+    fn read(_: &Fields<'_>) -> Option<Policy> {
+        Some(Policy)
     }
 }
 
@@ -68,7 +78,12 @@ impl policy::Policy for Policy {
     type Outcome = HostModules;
 
     fn answer(&self, requests: Self::Input) -> HostModules {
-        HostModules(requests.into_iter().map(|Leaf(asked)| asked.request.module).collect())
+        HostModules(
+            requests
+                .into_iter()
+                .map(|Leaf(asked)| asked.request.module)
+                .collect(),
+        )
     }
 }
 

@@ -3,9 +3,8 @@
 mod policy;
 mod request;
 
+pub(crate) use policy::POLICY_EXAMPLE;
 pub use policy::{Answer, Issuer, Policy};
-pub(crate) use policy::{POLICY, POLICY_EXAMPLE};
-pub(crate) use request::REQUEST;
 pub use request::Request;
 
 use super::Definition;

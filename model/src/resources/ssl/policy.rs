@@ -9,7 +9,7 @@ use crate::grants;
 use crate::near::did_you_mean;
 use crate::node_plan::{GrantKind, GrantPart};
 use crate::policy::{self, Asked, ConsumerSide, GrantWanted, Origin};
-use crate::raw::spot::{Keys, Spot};
+use crate::raw::spot::{Fields, Keys};
 use crate::shape::Leaf;
 
 /// How certificates are made.
@@ -37,7 +37,6 @@ pub struct Answer {
     pub systemd_service: String,
 }
 
-pub(crate) static POLICY: Keys = Keys { of: "an `ssl` policy", all: &["issuer"] };
 pub(crate) const POLICY_EXAMPLE: &str = "ssl = { issuer = \"internal-ca\" }";
 
 impl Issuer {
@@ -64,14 +63,21 @@ impl Answer {
 }
 
 impl Readable for Policy {
-    fn read(spot: Spot<'_>) -> Option<Policy> {
-        let spot = spot.fields(&POLICY)?.require("issuer", "issuer = \"internal-ca\"")?;
+    const KEYS: &'static Keys = &Keys {
+        of: "an `ssl` policy",
+        all: &["issuer"],
+    };
+
+    fn read(fields: &Fields<'_>) -> Option<Policy> {
+        let spot = fields.require("issuer", "issuer = \"internal-ca\"")?;
         let written = spot.text("an issuer (a string such as \"internal-ca\")")?;
         let issuer = Issuer::ALL.into_iter().find(|issuer| issuer.as_str() == written);
         if issuer.is_none() {
             let message = format!("`ssl` has no issuer `{written}`");
             let help = did_you_mean(written, Issuer::ALL.map(Issuer::as_str), "");
-            spot.add(Diagnostic::error(code::INVALID_VALUE, message, help).at(&spot.place(), "unknown issuer"));
+            spot.add(
+                Diagnostic::error(code::INVALID_VALUE, message, help).at(&spot.place(), "unknown issuer"),
+            );
         }
         issuer.map(|issuer| Policy { issuer })
     }
@@ -92,13 +98,30 @@ impl policy::Policy for Policy {
     }
 }
 
-fn internal_ca(Asked { origin, request: Request { domain } }: Asked<Request>) -> (Value, GrantWanted) {
-    let Answer { cert, key, systemd_service } = Answer::to(&origin);
+fn internal_ca(
+    Asked {
+        origin,
+        request: Request { domain },
+    }: Asked<Request>,
+) -> (Value, GrantWanted) {
+    let Answer {
+        cert,
+        key,
+        systemd_service,
+    } = Answer::to(&origin);
     let virtual_host = json!({ "sslCertificate": cert, "sslCertificateKey": key });
     let module = json!({ "services": { "nginx": { "virtualHosts": { domain.clone(): virtual_host } } } });
     let files = vec![
         grants::secret_file(GrantPart::PrivateKey, key),
         grants::public_file(GrantPart::CertificateChain, cert),
     ];
-    (module, GrantWanted { origin, kind: GrantKind::Certificate { domain }, files, units: vec![systemd_service] })
+    (
+        module,
+        GrantWanted {
+            origin,
+            kind: GrantKind::Certificate { domain },
+            files,
+            units: vec![systemd_service],
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 use super::super::read::Readable;
 use crate::access;
-use crate::raw::spot::{Keys, Spot};
+use crate::raw::spot::{Fields, Keys};
 
 /// A certificate that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,11 +11,14 @@ pub struct Request {
     pub domain: String,
 }
 
-pub(crate) static REQUEST: Keys = Keys { of: "an `ssl` request", all: &["domain"] };
-
 impl Readable for Request {
-    fn read(spot: Spot<'_>) -> Option<Request> {
-        let domain = spot.fields(&REQUEST)?.require("domain", "domain = \"app.example.test\"")?;
+    const KEYS: &'static Keys = &Keys {
+        of: "an `ssl` request",
+        all: &["domain"],
+    };
+
+    fn read(fields: &Fields<'_>) -> Option<Request> {
+        let domain = fields.require("domain", "domain = \"app.example.test\"")?;
         let domain = domain.parsed("a domain (a string such as \"app.example.test\")", access::domain)?;
         Some(Request { domain: domain.value })
     }

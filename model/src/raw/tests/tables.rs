@@ -1,122 +1,17 @@
-//! What a file may say: syntax, keys, types, values. Each mistake with its place and what to do.
+//! Tables: their keys, and the types and values that these take.
 
-use super::*;
-use crate::testing::{assert_lines, files, two_of_everything};
-
-#[test]
-fn a_fleet_with_three_mistakes_shows_all_three_with_their_places() {
-    let fleet = two_of_everything()
-        .edit("fleet.toml", "port = 22\n", "prot = 22\n")
-        .edit("fleet.toml", "[\"website\", \"webmail\"]", "[\"webiste\", \"webmail\"]")
-        .edit("components/webmail.toml", "\"mail.example.test\"\n\n", "\"Mail.example.test\"\n\n");
-    assert_lines(
-        &fleet.load_errors(),
-        r#"
-        error[model::invalid-value]: `Mail.example.test` is not a domain
-          components/webmail.toml:4:10 "\"Mail.example.test\"": here
-          help: write a DNS name in lower case, such as `app.example.test`: letters, digits and `-` between dots, without a dot at the end and without `*`
-        error[model::unknown-field]: a node has no key `prot`
-          fleet.toml:44:1 "prot": unknown key
-          help: write `port`, if that is what you mean
-        error[model::unknown-component]: the node `app` has the component `webiste`, which has no file
-          fleet.toml:49:15 "\"webiste\"": unknown component
-          help: write `website`, if that is what you mean
-        "#,
-    );
-}
-
-#[test]
-fn every_broken_file_is_reported_with_each_broken_line() {
-    let fleet = files([
-        ("fleet.toml", "name = = \"demo\"\n[groups\n"),
-        ("components/a.toml", "requires = [\"shell\"\n"),
-        ("components/b.toml", "provides = []\n"),
-    ]);
-    assert_lines(
-        &fleet.load_errors(),
-        r#"
-        error[model::syntax]: this is not TOML: unclosed array, expected `]`
-          components/a.toml:1:20 "": here
-          help: correct the syntax; https://toml.io describes it
-        error[model::syntax]: this is not TOML: extra `=`, expected nothing
-          fleet.toml:1:8 "=": here
-          help: correct the syntax; https://toml.io describes it
-        error[model::syntax]: this is not TOML: unclosed table, expected `]`
-          fleet.toml:2:8 "": here
-          help: correct the syntax; https://toml.io describes it
-        "#,
-    );
-}
-
-#[test]
-fn a_broken_component_is_not_called_unknown_and_hides_no_mistake_of_others() {
-    let fleet = two_of_everything()
-        .with("components/website.toml", "requires = [")
-        .edit("fleet.toml", "networks.mesh = \"10.90.0.21\"", "networks.mash = \"10.90.0.21\"");
-    let errors = fleet.load_errors();
-    assert!(errors.contains("error[model::syntax]"), "{errors}");
-    assert!(errors.contains("error[model::unknown-network]: the node `site` is in the network `mash`"), "{errors}");
-    assert_eq!(errors.matches("error[").count(), 2, "{errors}");
-}
-
-#[test]
-fn a_key_or_a_table_that_is_defined_twice_shows_both_places() {
-    let fleet = files([("fleet.toml", "name = \"a\"\n\n[networks.mesh]\n  name = 1\n\n[groups.a]\n[groups.a]\nx = 1\nx = 2\n")]);
-    assert_lines(
-        &fleet.load_errors(),
-        r#"
-        error[model::syntax]: the key `a` is defined twice
-          fleet.toml:7:9 "a": defined again here
-          fleet.toml:6:1 "[groups.a]": first defined here
-          help: keep one of the two, or give one of them another name
-        error[model::syntax]: the key `x` is defined twice
-          fleet.toml:9:1 "x": defined again here
-          fleet.toml:8:1 "x": first defined here
-          help: keep one of the two, or give one of them another name
-        "#,
-    );
-}
-
-#[test]
-fn the_first_definition_of_a_key_is_looked_for_in_its_own_table_only() {
-    let fleet = files([("fleet.toml", "name = \"a\"\n[networks.a]\ncidr = 1\n[networks.b]\nx.cidr = 1\nx.cidr = 2\n")]);
-    let errors = fleet.load_errors();
-    assert!(errors.contains("fleet.toml:6:3 \"cidr\": defined again here"), "{errors}");
-    assert!(errors.contains("fleet.toml:5:1 \"x.cidr\": first defined here"), "{errors}");
-}
-
-#[test]
-fn a_number_out_of_range_is_refused() {
-    let errors = files([("fleet.toml", "name = 99999999999999999999\n")]).load_errors();
-    assert!(errors.contains("error[model::syntax]: this integer is out of range"), "{errors}");
-}
-
-#[test]
-fn integers_are_read_in_every_base() {
-    for (written, port) in [("0x50", 80), ("0o120", 80), ("0b101_0000", 80), ("8_080", 8080), ("+80", 80)] {
-        let fleet = two_of_everything().edit("fleet.toml", "port = 2222", &format!("port = {written}"));
-        assert_eq!(fleet.model().node("site").unwrap().port, port, "{written}");
-    }
-}
-
-#[test]
-fn a_fleet_needs_its_file_and_has_no_others() {
-    let fleet = files([("pins.toml", ""), ("components/a/b.toml", ""), ("components/a.json", ""), ("Fleet.toml", "")]);
-    let errors = fleet.load_errors();
-    for file in ["pins.toml", "components/a/b.toml", "components/a.json", "Fleet.toml"] {
-        assert!(errors.contains(&format!("error[model::unknown-file]: a fleet has no file `{file}`")), "{errors}");
-    }
-    assert!(errors.contains("error[model::no-fleet-file]"), "{errors}");
-}
-
-#[test]
-fn a_components_file_name_is_its_name() {
-    let errors = two_of_everything().with("components/Web.toml", "").load_errors();
-    assert!(errors.contains("error[model::invalid-name]: the component name `Web` has 'W' where it may not"), "{errors}");
-}
+use crate::diagnostic::code;
+use crate::testing::two_of_everything;
 
 /// An edit of the fleet, and what is said about it: code, message, the marked text, and what to do.
-type Mistake = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
+type Mistake = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
 
 /// Makes each mistake alone, and compares the one error it gives.
 fn each_mistake(file: &str, mistakes: &[Mistake]) {
@@ -128,7 +23,11 @@ fn each_mistake(file: &str, mistakes: &[Mistake]) {
         };
         let label = &error.labels[0];
         let found = &fleet.0[&label.file][label.span.clone()];
-        assert_eq!((error.code, error.message.as_str(), found), (*code, *message, *marked), "{to}");
+        assert_eq!(
+            (error.code, error.message.as_str(), found),
+            (*code, *message, *marked),
+            "{to}"
+        );
         assert_eq!(error.help, *help, "{to}");
     }
 }
@@ -137,7 +36,14 @@ fn each_mistake(file: &str, mistakes: &[Mistake]) {
 fn a_key_that_its_table_does_not_have_is_refused_with_the_nearest() {
     const CODE: &str = code::UNKNOWN_FIELD;
     let fleet: &[Mistake] = &[
-        ("[ssh]", "[shh]", CODE, "a fleet has no key `shh`", "shh", "write `ssh`, if that is what you mean"),
+        (
+            "[ssh]",
+            "[shh]",
+            CODE,
+            "a fleet has no key `shh`",
+            "shh",
+            "write `ssh`, if that is what you mean",
+        ),
         (
             "user = \"deploy\"",
             "usr = \"deploy\"",
@@ -205,7 +111,14 @@ fn a_key_that_its_table_does_not_have_is_refused_with_the_nearest() {
 fn a_key_that_its_table_must_have_is_missed_with_a_line_to_write() {
     const CODE: &str = code::MISSING_FIELD;
     let fleet: &[Mistake] = &[
-        ("name = \"two\"", "", CODE, "a fleet has no `name`", "", "add a line such as `name = \"demo\"`"),
+        (
+            "name = \"two\"",
+            "",
+            CODE,
+            "a fleet has no `name`",
+            "",
+            "add a line such as `name = \"demo\"`",
+        ),
         (
             "cidr = \"fd00:90::/64\"",
             "",
@@ -391,77 +304,4 @@ fn a_value_that_its_key_does_not_take_says_what_it_takes() {
         ),
     ];
     each_mistake("components/proxy.toml", component);
-}
-
-#[test]
-fn a_generic_engine_is_refused_where_it_is_provided_and_where_it_is_required() {
-    let fleet = two_of_everything()
-        .with("components/a.toml", "provides = [\"db\", { name = \"sql\", scope = \"mesh\" }]\n")
-        .with("components/b.toml", "requires = [\"database\", \"sql-database\"]\n");
-    let errors = fleet.load_errors();
-    for (place, name) in [("a.toml:1:13", "db"), ("a.toml:1:28", "sql"), ("b.toml:1:13", "database"), ("b.toml:1:25", "sql-database")] {
-        let expected = format!(
-            "error[model::generic-engine]: the provision `{name}` does not say which engine it is\n  components/{place} "
-        );
-        assert!(errors.contains(&expected), "{errors}");
-    }
-    assert_eq!(errors.matches("error[").count(), 4, "{errors}");
-    assert!(errors.contains("help: name the engine, such as `postgresql`"), "{errors}");
-}
-
-#[test]
-fn what_is_listed_twice_shows_both_places() {
-    let fleet = two_of_everything()
-        .edit("fleet.toml", "[\"proxy\"]", "[\"proxy\", \"proxy\"]")
-        .with("components/bash.toml", "requires = [\"php\", \"php\"]\nprovides = [\"shell\", { name = \"shell\" }]\n");
-    let errors = fleet.load_errors();
-    for line in [
-        "error[model::listed-twice]: `php` is listed twice",
-        "components/bash.toml:1:20 \"\\\"php\\\"\": again here",
-        "components/bash.toml:1:13 \"\\\"php\\\"\": first here",
-        "error[model::listed-twice]: `shell` is listed twice",
-        "error[model::listed-twice]: `proxy` is listed twice",
-    ] {
-        assert!(errors.contains(line), "{line}\n{errors}");
-    }
-}
-
-#[test]
-fn a_state_backend_is_provided_over_the_mesh_with_its_port() {
-    for wrong in [
-        "\"state-backend\"",
-        "{ name = \"state-backend\", scope = \"mesh\" }",
-        "{ name = \"state-backend\", scope = \"host\", serves = { port = 1 } }",
-        "{ name = \"state-backend\", scope = \"mesh\", serves = { prot = 1 } }",
-    ] {
-        let file = format!("provides = [{wrong}]\n");
-        let errors = two_of_everything().with("components/state-backend.toml", &file).load_errors();
-        let message = "error[model::invalid-value]: `state-backend` is provided in the scope mesh, with the port";
-        assert!(errors.starts_with(message), "{errors}");
-    }
-}
-
-#[test]
-fn every_key_of_every_table_is_documented() {
-    let documentation = include_str!("../../docs/fleet.md");
-    let of_resources = crate::resources::registry::Resource::ALL.into_iter().flat_map(|resource| resource.keys());
-    for keys in TABLES.into_iter().chain(of_resources) {
-        for key in keys.all {
-            assert!(documentation.contains(&format!("| `{key}` |")), "the key `{key}` of {}", keys.of);
-        }
-    }
-}
-
-#[test]
-fn the_documented_fleet_resolves() {
-    let documentation = include_str!("../../docs/fleet.md");
-    let mut fleet = FleetFiles::default();
-    for block in documentation.split("```toml\n").skip(1) {
-        let text = block.split("```").next().unwrap();
-        let file = text.lines().next().unwrap().strip_prefix("# ").unwrap();
-        fleet = fleet.with(file, text);
-    }
-    let plans = fleet.resolution().plans(&BTreeMap::new());
-    assert_eq!(plans.keys().collect::<Vec<_>>(), ["app", "backend"]);
-    assert!(plans["backend"].state_backend.is_some());
 }
