@@ -201,7 +201,7 @@ const BACKEND_USERS: &str = "/var/lib/provisor/grants/state-backend/users";
 /// The service is a dynamic user with a state folder; systemd hands it the users file, which only root can read.
 pub fn backend_module(program: &Path, backend: &StateBackend) -> serde_json::Value {
     let command = format!(
-        "{}/bin/provisor-backend serve --listen [::]:{} --database /var/lib/provisor-backend/state.sqlite --users %d/users",
+        "{}/bin/provisor-backend serve --listen [::]:{} --database %S/provisor-backend/state.sqlite --users %d/users",
         program.display(),
         backend.port,
     );
@@ -211,6 +211,8 @@ pub fn backend_module(program: &Path, backend: &StateBackend) -> serde_json::Val
             "wantedBy": ["multi-user.target"],
             "after": ["network.target"],
             "serviceConfig": {
+                // Whatever waits for the unit finds it serving.
+                "Type": "notify",
                 "ExecStart": command,
                 "LoadCredential": format!("users:{BACKEND_USERS}"),
                 "DynamicUser": true,
