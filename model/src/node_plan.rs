@@ -11,13 +11,14 @@ pub struct NodePlan {
     pub name: String,
     /// The group whose roster lists the node.
     pub group: String,
-    /// Components assigned to the node, sorted.
+    /// Components of the node, assigned or added by a requirement on the host, sorted.
     pub components: Vec<String>,
     /// Address in each network the node is a member of.
     pub networks: BTreeMap<String, String>,
-    /// Host modules: JSON trees of real NixOS options, imported as modules in this order.
+    /// Host modules: JSON trees of real NixOS options, imported as modules in this order: by component, then by
+    /// resource, then by instance key.
     pub modules: Vec<serde_json::Value>,
-    /// Credentials this node receives. Paths and numbers only: no type here can hold a secret's value.
+    /// Credentials this node receives, sorted by name. Paths and numbers only: no type here can hold a secret's value.
     pub grants: Vec<Grant>,
     /// Set where this node serves the state backend.
     pub state_backend: Option<StateBackend>,

@@ -1,0 +1,182 @@
+//! A command that runs: to be watched, or to be waited for.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use super::command::Command;
+use super::error::ExecError;
+use super::output::{ExitStatus, Output};
+
+/// A future of a trait that can be used as an object.
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Which of its two streams a command wrote to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// What happens while a command runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It wrote these bytes. The pieces need not be lines.
+    Output(Stream, Vec<u8>),
+    /// It ended; nothing follows.
+    Ended(ExitStatus),
+    /// Its deadline passed and it was killed; nothing follows.
+    DeadlinePassed,
+}
+
+/// What a transport knows of a command that it runs. Dropping it kills the command.
+pub(crate) trait RunningCommand: Send {
+    /// The next event. Cancelling it loses nothing. After the last event it is not called again.
+    fn next(&mut self) -> BoxFuture<'_, Event>;
+}
+
+/// A running command. Dropping it before it has ended kills it, with its descendants.
+#[must_use = "dropping a process kills it"]
+pub struct Process {
+    running: Box<dyn RunningCommand>,
+    ended: bool,
+}
+
+impl Process {
+    pub(crate) fn new(running: impl RunningCommand + 'static) -> Self {
+        Self { running: Box::new(running), ended: false }
+    }
+
+    /// What happens next; nothing after the end. Cancelling the future loses nothing.
+    pub async fn next(&mut self) -> Option<Event> {
+        if self.ended {
+            return None;
+        }
+        let event = self.running.next().await;
+        self.ended = !matches!(event, Event::Output(..));
+        Some(event)
+    }
+}
+
+/// A way to run commands in a machine; see the [module](super) for what it promises.
+pub trait Transport: Send + Sync {
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// [`ExecError::Invalid`], [`ExecError::Disconnected`] or [`ExecError::Refused`]. A program that does not exist
+    /// is no error here: it ends with code 127.
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, ExecError>>;
+}
+
+/// Running commands, as one wants to write it. Every [`Transport`] has these methods.
+pub trait Execute: Transport {
+    /// Runs a command to its end. A text is run by `/bin/sh`. Nothing happens before the result is awaited:
+    ///
+    /// - `run(…).await` gives the [`Output`], whatever the status;
+    /// - `run(…).check_ok().await` gives the output of a success, and an error otherwise;
+    /// - `run(…).check_err().await` the reverse.
+    fn run(&self, command: impl Into<Command>) -> Run<'_> {
+        Run { command: command.into(), started_by: Box::new(|command| self.start(command)), on_output: None }
+    }
+
+    /// Writes a file by way of a temporary name beside it, and makes sure that it arrived whole.
+    ///
+    /// # Errors
+    /// Those of running a command, or [`ExecError::File`].
+    fn write_file<'a>(
+        &'a self,
+        path: &'a str,
+        content: &'a [u8],
+        mode: u32,
+    ) -> impl Future<Output = Result<(), ExecError>> + Send + 'a {
+        super::files::write(self.run(super::files::write_command(path, content, mode)), path, content)
+    }
+
+    /// Reads a file, and makes sure that it arrived whole.
+    ///
+    /// # Errors
+    /// Those of running a command, or [`ExecError::File`].
+    fn read_file<'a>(&'a self, path: &'a str) -> impl Future<Output = Result<Vec<u8>, ExecError>> + Send + 'a {
+        super::files::read(self.run(super::files::read_command(path)), path)
+    }
+}
+
+impl<T: Transport + ?Sized> Execute for T {}
+
+type Start<'a> = Box<dyn FnOnce(Command) -> BoxFuture<'a, Result<Process, ExecError>> + Send + 'a>;
+type OnOutput<'a> = Box<dyn FnMut(Stream, &[u8]) + Send + 'a>;
+
+/// A command that runs when it is awaited.
+#[must_use = "a command does not run before it is awaited"]
+pub struct Run<'a> {
+    command: Command,
+    started_by: Start<'a>,
+    on_output: Option<OnOutput<'a>>,
+}
+
+impl<'a> Run<'a> {
+    /// Calls this with each piece of output as it comes; the [`Output`] has all of it at the end too.
+    pub fn on_output(mut self, on_output: impl FnMut(Stream, &[u8]) + Send + 'a) -> Self {
+        self.on_output = Some(Box::new(on_output));
+        self
+    }
+
+    /// Sets the time the command has.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.command = self.command.deadline(deadline);
+        self
+    }
+
+    /// Runs it; it must exit with 0.
+    ///
+    /// # Errors
+    /// [`ExecError::Unexpected`] for another status, else as [`Run`] itself.
+    pub async fn check_ok(self) -> Result<Output, ExecError> {
+        self.await?.check_ok()
+    }
+
+    /// Runs it; it must fail.
+    ///
+    /// # Errors
+    /// [`ExecError::Unexpected`] for exit code 0 or a lost command, else as [`Run`] itself.
+    pub async fn check_err(self) -> Result<Output, ExecError> {
+        self.await?.check_err()
+    }
+
+    async fn to_its_end(mut self) -> Result<Output, ExecError> {
+        let (command, deadline) = (self.command.to_string(), self.command.deadline);
+        if let Some(reason) = self.command.flaw() {
+            return Err(ExecError::Invalid { command, reason });
+        }
+        let mut process = (self.started_by)(self.command).await?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        loop {
+            match process.next().await {
+                Some(Event::Output(stream, bytes)) => {
+                    self.on_output.iter_mut().for_each(|on_output| on_output(stream, &bytes));
+                    match stream {
+                        Stream::Stdout => stdout.extend(bytes),
+                        Stream::Stderr => stderr.extend(bytes),
+                    }
+                }
+                Some(Event::Ended(status)) => return Ok(Output { stdout, stderr, status, command }),
+                Some(Event::DeadlinePassed) => {
+                    let status = ExitStatus::Signal(9);
+                    let output = Box::new(Output { stdout, stderr, status, command });
+                    return Err(ExecError::Deadline { deadline, output });
+                }
+                None => return Ok(Output { stdout, stderr, status: ExitStatus::Lost, command }),
+            }
+        }
+    }
+}
+
+impl<'a> IntoFuture for Run<'a> {
+    type Output = Result<Output, ExecError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.to_its_end())
+    }
+}

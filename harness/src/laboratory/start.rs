@@ -1,0 +1,332 @@
+//! Starting machines: names and addresses, images, disks, and then all boots side by side.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+
+use super::addresses::Wish;
+use super::{Inner, LabError};
+use crate::accel::{self, Accelerator};
+use crate::agent::{self, Bytes, SetupFile};
+use crate::image::{self, Image, ImageSpec};
+use crate::machine::{self, Machine, Place, Plan, Running};
+use crate::names::Name;
+use crate::net::{Mac, Switch};
+use crate::qemu::{self, Access, Card, Disk, Launch, MachineSpec, Paths, Qemu, Start};
+use crate::ssh::{KeyPair, Login};
+
+/// Starts machines side by side; answers when all are ready, in the order of `plans`.
+pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Machine>, LabError> {
+    let names = names(&plans)?;
+    lab.book().assign(&names)?;
+    let accelerator = choose_accelerator(lab).await?;
+    let images = obtain_images(lab, &plans).await?;
+
+    let mut booting = JoinSet::new();
+    let background = Arc::clone(&lab.background);
+    let before = lab.state().machines.clone();
+    for (index, (plan, (name, _))) in plans.into_iter().zip(names).enumerate() {
+        let image = images
+            .iter()
+            .find(|(spec, _)| *spec == plan.image)
+            .map(|(_, bootable)| bootable.clone());
+        let Some(image) = image else {
+            return Err(LabError::NoMachines);
+        };
+        let start = Starting {
+            lab: Arc::clone(lab),
+            number: lab.next_number(),
+            name,
+            accelerator,
+            image,
+            plan,
+        };
+        let background = Arc::clone(&background);
+        booting.spawn(async move { (index, background.run(start.boot()).await) });
+    }
+    let mut ended: BTreeMap<usize, Result<Machine, LabError>> =
+        booting.join_all().await.into_iter().collect();
+    let errors: Vec<_> = ended
+        .extract_if(.., |_, ended| ended.is_err())
+        .filter_map(|(_, ended)| ended.err())
+        .collect();
+    LabError::gather(errors)?;
+    let started: Vec<_> = ended.into_values().flatten().collect();
+    lab.state().machines.extend(started.iter().cloned());
+    for machine in before {
+        machine.learn_hosts().await?;
+    }
+    Ok(started)
+}
+
+/// Checks the names of machines and VLANs.
+fn names(plans: &[Plan]) -> Result<Vec<(Name, Vec<Wish>)>, LabError> {
+    let wish = |(vlan, address): &(String, _)| {
+        Ok(Wish {
+            vlan: vlan.parse()?,
+            address: *address,
+        })
+    };
+    let name = |plan: &Plan| {
+        let wishes = plan.cards.iter().map(wish).collect::<Result<_, LabError>>()?;
+        Ok((plan.name.parse()?, wishes))
+    };
+    plans.iter().map(name).collect()
+}
+
+async fn choose_accelerator(lab: &Arc<Inner>) -> Result<Accelerator, LabError> {
+    let choice = lab.background.run_blocking(accel::choose).await?;
+    lab.timeline.note(
+        "lab",
+        format_args!("runs guests by {}: {}", choice.accelerator, choice.reason),
+    );
+    Ok(choice.accelerator)
+}
+
+/// An image with all that it takes to boot it.
+#[derive(Clone, Debug)]
+struct Bootable {
+    image: Image,
+    initrd: PathBuf,
+}
+
+/// Each image that is wanted, once. Making one takes minutes; no deadline counts them.
+async fn obtain_images(lab: &Arc<Inner>, plans: &[Plan]) -> Result<Vec<(ImageSpec, Bootable)>, LabError> {
+    let mut specs: Vec<ImageSpec> = Vec::new();
+    for plan in plans {
+        if !specs.contains(&plan.image) {
+            specs.push(plan.image.clone());
+        }
+    }
+    let (cache, timeline) = (lab.cache.clone(), lab.timeline.clone());
+    let obtain = move || {
+        let progress = |line: &str| timeline.note("lab", line);
+        let obtain = |spec: ImageSpec| {
+            let image = Image::obtain(&cache, &spec, &progress)?;
+            let initrd = image.initrd(agent::PROGRAM)?;
+            Ok((spec, Bootable { image, initrd }))
+        };
+        specs.into_iter().map(obtain).collect()
+    };
+    lab.background.run_blocking(obtain).await
+}
+
+/// A machine on its way.
+struct Starting {
+    lab: Arc<Inner>,
+    number: usize,
+    name: Name,
+    accelerator: Accelerator,
+    image: Bootable,
+    plan: Plan,
+}
+
+impl Starting {
+    async fn boot(self) -> Result<Machine, LabError> {
+        let (lab, name) = (&self.lab, &self.name);
+        let places = self.places();
+        let cards = self.cards(&places)?;
+        let disks = self.disks().await?;
+        let files = lab.artifacts.machine(name.as_str())?;
+        let paths = Paths {
+            qmp: self.socket("q")?,
+            agent: self.socket("a")?,
+            console: files.console.clone(),
+        };
+        let management = Mac::of(name.as_str(), "management");
+        let spec = MachineSpec {
+            name: name.to_string(),
+            memory_mib: self.plan.memory_mib,
+            cpus: self.plan.cpus,
+            accelerator: self.accelerator,
+            start: Start::Cold {
+                kernel: self.image.image.kernel(),
+                initrd: self.image.initrd.clone(),
+            },
+            disks,
+            management,
+            cards,
+        };
+        let host_key = KeyPair::generate();
+        let setup = {
+            let book = lab.book();
+            machine::setup(
+                name,
+                management,
+                &places,
+                &self.plan.shares,
+                &book,
+                self.files(&host_key),
+            )
+        };
+
+        let began = Instant::now();
+        lab.timeline.note(name.as_str(), "starts");
+        let launch = Launch {
+            machine: name.to_string(),
+            program: accel::find_qemu()?,
+            args: qemu::args(&spec, &paths),
+            paths: paths.clone(),
+            files,
+            artifacts: lab.artifacts.folder().to_owned(),
+            guard_folder: lab.cache.root().join("agent"),
+            timeline: lab.timeline.clone(),
+        };
+        let refused = |error| LabError::Launch {
+            machine: name.to_string(),
+            error,
+        };
+        let qemu = Qemu::launch(launch).await.map_err(refused)?;
+        let ssh_port = qemu
+            .monitor()
+            .ssh_port()
+            .await
+            .map_err(|error| LabError::Monitor {
+                machine: name.to_string(),
+                error,
+                evidence: Box::new(qemu.evidence()),
+            })?;
+        let booted = machine::boot(&qemu, name.as_str(), self.accelerator, &paths.agent, setup).await;
+        let agent = booted.map_err(|error| LabError::Boot(Box::new(error)))?;
+        let ready_after = began.elapsed();
+        lab.timeline.note(
+            name.as_str(),
+            format_args!("is ready after {:.2} s", ready_after.as_secs_f64()),
+        );
+        let login = Login::new("root", lab.key.private(), host_key.public())?;
+        Ok(Machine::new(Running {
+            name: name.clone(),
+            accelerator: self.accelerator,
+            qemu,
+            agent_port: paths.agent,
+            agent: Mutex::new(Arc::new(agent)),
+            ssh_port,
+            login,
+            host_key: host_key.public().to_owned(),
+            management,
+            places,
+            shares: self.plan.shares,
+            ready_after,
+            timeline: lab.timeline.clone(),
+            book: Arc::clone(&lab.book),
+            background: Arc::clone(&lab.background),
+        }))
+    }
+
+    fn socket(&self, which: impl std::fmt::Display) -> Result<PathBuf, LabError> {
+        Ok(self.lab.run.socket(&format!("m{}.{which}", self.number))?)
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let cards = self.lab.book().cards(&self.name);
+        let place = |(vlan, address, subnet): (Name, _, _)| {
+            let mac = Mac::of(self.name.as_str(), vlan.as_str());
+            Place {
+                vlan,
+                mac,
+                address,
+                subnet,
+            }
+        };
+        cards.into_iter().map(place).collect()
+    }
+
+    fn cards(&self, places: &[Place]) -> Result<Vec<Card>, LabError> {
+        let card = |(index, place): (usize, &Place)| {
+            let socket = self.socket(index)?;
+            let plug = self.lab.on_switch(&place.vlan, |switch| switch.plug(&socket))?;
+            Ok(Card { mac: place.mac, plug })
+        };
+        places.iter().enumerate().map(card).collect()
+    }
+
+    /// The image, a disk for what the guest writes, and the shared folders.
+    async fn disks(&self) -> Result<Vec<Disk>, LabError> {
+        let own = self.lab.run.path().join(format!("m{}.disk", self.number));
+        let root = Disk {
+            serial: image::ROOT_SERIAL.to_owned(),
+            path: self.image.image.root(),
+            access: Access::ReadOnly,
+        };
+        let layer = Disk {
+            serial: image::DISK_SERIAL.to_owned(),
+            path: own.clone(),
+            access: Access::Write,
+        };
+        let share = |index| self.lab.run.path().join(format!("m{}.share{index}", self.number));
+        let shares: Vec<_> = self
+            .plan
+            .shares
+            .iter()
+            .enumerate()
+            .map(|(index, shared)| (shared.clone(), share(index)))
+            .collect();
+        let shared = shares.iter().enumerate().map(|(index, (_, path))| Disk {
+            serial: machine::share_serial(index),
+            path: path.clone(),
+            access: Access::ReadOnly,
+        });
+        let disks = [root, layer].into_iter().chain(shared).collect();
+
+        let image = self.image.image.clone();
+        let make = move || {
+            image.new_disk(&own)?;
+            shares
+                .iter()
+                .try_for_each(|(share, path)| machine::pack_share(&share.host, path))?;
+            Ok::<_, LabError>(())
+        };
+        self.lab.background.run_blocking(make).await?;
+        Ok(disks)
+    }
+
+    /// What the test wants to be there, and what SSH needs.
+    fn files(&self, host_key: &KeyPair) -> Vec<SetupFile> {
+        let file = |path: &str, content: String, mode| SetupFile {
+            path: path.to_owned(),
+            content: Bytes(content.into_bytes()),
+            mode,
+            uid: 0,
+            gid: 0,
+        };
+        let keys =
+            std::iter::once(self.lab.key.public()).chain(self.plan.authorized.iter().map(String::as_str));
+        let authorized = keys.map(|key| format!("{}\n", key.trim_end())).collect();
+        let ours = [
+            file(
+                "/etc/ssh/ssh_host_ed25519_key",
+                host_key.private().to_owned(),
+                0o600,
+            ),
+            file(
+                "/etc/ssh/ssh_host_ed25519_key.pub",
+                format!("{}\n", host_key.public()),
+                0o644,
+            ),
+            file("/root/.ssh/authorized_keys", authorized, 0o600),
+        ];
+        ours.into_iter().chain(self.plan.files.iter().cloned()).collect()
+    }
+}
+
+impl Inner {
+    fn next_number(&self) -> usize {
+        let mut state = self.state();
+        state.numbered += 1;
+        state.numbered - 1
+    }
+
+    /// Does something with the switch of `vlan`, which comes to be when it is first needed.
+    fn on_switch<T>(&self, vlan: &Name, act: impl FnOnce(&Switch) -> T) -> Result<T, LabError> {
+        let _background = self.background.enter();
+        let mut state = self.state();
+        if !state.switches.contains_key(vlan) {
+            let socket = self.run.socket(&format!("v{}", state.switches.len()))?;
+            state.switches.insert(vlan.clone(), Switch::start(&socket)?);
+        }
+        Ok(act(&state.switches[vlan]))
+    }
+}

@@ -1,0 +1,216 @@
+//! A machine: what one says about it before it starts, and what one does with it while it runs.
+
+mod boot;
+mod builder;
+mod looks;
+mod memory;
+mod power;
+mod run;
+mod share;
+mod waits;
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+pub use boot::{BootEnd, BootError};
+pub use builder::{MachineBuilder, Machines};
+pub use run::{MachineRun, RunError};
+pub use share::ShareError;
+
+pub(crate) use boot::boot;
+pub(crate) use builder::Plan;
+pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
+
+use crate::accel::Accelerator;
+use crate::agent::{Agent, Bytes, Interface, Mount, Setup, SetupFile};
+use crate::background::Background;
+use crate::console::{Console, Cursor};
+use crate::death::{DeathWatch, Evidence};
+use crate::laboratory::addresses::Book;
+use crate::names::Name;
+use crate::net::{Mac, Subnet};
+use crate::qemu::Qemu;
+use crate::ssh::{Login, Ssh, SshError};
+use crate::timeline::Timeline;
+
+/// A running guest. Clones are the same guest.
+///
+/// Commands run by the guest's agent, on a channel of their own that needs no network; [`Machine::ssh`] runs them by SSH.
+/// The guest dies with its lab.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    running: Arc<Running>,
+}
+
+/// A guest's place on a VLAN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) vlan: Name,
+    pub(crate) mac: Mac,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) subnet: Subnet,
+}
+
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) name: Name,
+    pub(crate) accelerator: Accelerator,
+    pub(crate) qemu: Qemu,
+    pub(crate) agent_port: std::path::PathBuf,
+    /// Replaced when the guest has rebooted.
+    pub(crate) agent: Mutex<Arc<Agent>>,
+    pub(crate) ssh_port: u16,
+    pub(crate) login: Login,
+    pub(crate) host_key: String,
+    pub(crate) management: Mac,
+    pub(crate) places: Vec<Place>,
+    pub(crate) shares: Vec<Share>,
+    pub(crate) ready_after: Duration,
+    pub(crate) timeline: Timeline,
+    pub(crate) book: Arc<Mutex<Book>>,
+    pub(crate) background: Arc<Background>,
+}
+
+impl Machine {
+    pub(crate) fn new(running: Running) -> Self {
+        Self {
+            running: Arc::new(running),
+        }
+    }
+
+    /// Its name, which is also its host name.
+    pub fn name(&self) -> &str {
+        self.running.name.as_str()
+    }
+
+    /// Its address on `vlan`, if it is on it.
+    pub fn address(&self, vlan: &str) -> Option<Ipv4Addr> {
+        self.running
+            .places
+            .iter()
+            .find(|place| place.vlan.as_str() == vlan)
+            .map(|place| place.address)
+    }
+
+    /// Time from its start to the answer of its agent: the boot, without the making of its image.
+    pub fn ready_after(&self) -> Duration {
+        self.running.ready_after
+    }
+
+    /// What it costs the host now, in MiB: QEMU's proportional set size.
+    ///
+    /// # Errors
+    /// QEMU is gone, or belongs to somebody else.
+    pub fn pss_mib(&self) -> std::io::Result<f64> {
+        memory::pss_mib(self.pid())
+    }
+
+    /// QEMU's process.
+    pub fn pid(&self) -> u32 {
+        self.running.qemu.pid()
+    }
+
+    /// Its console.
+    pub fn console(&self) -> &Console {
+        self.running.qemu.console()
+    }
+
+    /// The place on its console where the next output will stand: take it before the action whose output is waited for.
+    pub fn console_cursor(&self) -> Cursor {
+        self.console().cursor()
+    }
+
+    /// Sees its death.
+    pub fn death(&self) -> &DeathWatch {
+        self.running.qemu.death()
+    }
+
+    /// What a failure shows of it, as of now: the end of its console, what QEMU said, where the rest is.
+    pub fn evidence(&self) -> Evidence {
+        self.running.qemu.evidence()
+    }
+
+    /// The port of 127.0.0.1 that leads to its SSH.
+    pub fn ssh_port(&self) -> u16 {
+        self.running.ssh_port
+    }
+
+    /// The public half of its SSH host key, `ssh-ed25519 AAAA…`.
+    pub fn host_key(&self) -> &str {
+        &self.running.host_key
+    }
+
+    /// A new SSH connection to it, as root. Its sshd starts a second or two after the machine is ready:
+    /// [`Machine::wait_for_open_port`] tells.
+    ///
+    /// # Errors
+    /// [`SshError`]: it cannot be reached, or is not who it should be.
+    pub async fn ssh(&self) -> Result<Ssh, SshError> {
+        Ssh::connect((Ipv4Addr::LOCALHOST, self.running.ssh_port), &self.running.login).await
+    }
+
+    fn agent(&self) -> Arc<Agent> {
+        Arc::clone(
+            &self
+                .running
+                .agent
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
+    }
+
+    fn note(&self, event: impl std::fmt::Display) {
+        self.running.timeline.note(self.name(), event);
+    }
+}
+
+/// The card by which the host reaches a guest: QEMU's user network, where the guest has this address.
+const MANAGEMENT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 0, 2, 15), 24);
+
+/// What a guest's agent makes of it, at each boot. `files` are for the first one only: later it has its own.
+pub(crate) fn setup(
+    name: &Name,
+    management: Mac,
+    places: &[Place],
+    shares: &[Share],
+    book: &Book,
+    files: Vec<SetupFile>,
+) -> Setup {
+    let card = |mac: Mac, address: Ipv4Addr, prefix: u8| Interface {
+        mac: mac.0,
+        new_mac: None,
+        addresses: vec![(address.into(), prefix)],
+        gateway: None,
+        up: true,
+    };
+    let (address, prefix) = MANAGEMENT_ADDRESS;
+    let interfaces = std::iter::once(card(management, address, prefix)).chain(
+        places
+            .iter()
+            .map(|place| card(place.mac, place.address, place.subnet.prefix())),
+    );
+    let mounts = shares.iter().enumerate().map(|(index, share)| Mount {
+        serial: share::serial(index),
+        target: share.guest.clone(),
+        fstype: "squashfs".to_owned(),
+        read_only: true,
+    });
+    Setup {
+        hostname: Some(name.to_string()),
+        hosts: book
+            .hosts()
+            .into_iter()
+            .map(|(address, names)| (address.into(), names))
+            .collect(),
+        interfaces: interfaces.collect(),
+        mounts: mounts.collect(),
+        files,
+        clock: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .ok()
+            .map(|now| now.as_nanos() as u64),
+        entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
+        ..Setup::default()
+    }
+}

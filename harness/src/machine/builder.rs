@@ -1,0 +1,174 @@
+//! What one says about machines before they start.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Machine, Share};
+use crate::agent::{Bytes, SetupFile};
+use crate::image::ImageSpec;
+use crate::laboratory::addresses::Address;
+use crate::laboratory::{Inner, LabError, start};
+
+/// A machine that has not started. Each method says one more thing about it; [`MachineBuilder::start`] boots it.
+#[must_use = "a machine does not run before it is started"]
+#[derive(Clone, Debug)]
+pub struct MachineBuilder {
+    lab: Arc<Inner>,
+    plan: Plan,
+}
+
+/// Several machines that have not started. What is said about them is said about each.
+#[must_use = "machines do not run before they are started"]
+#[derive(Clone, Debug)]
+pub struct Machines<const N: usize> {
+    builders: [MachineBuilder; N],
+}
+
+/// What was said about a machine, unchecked.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) image: ImageSpec,
+    pub(crate) memory_mib: u32,
+    pub(crate) cpus: u8,
+    pub(crate) cards: Vec<(String, Address)>,
+    pub(crate) shares: Vec<Share>,
+    pub(crate) files: Vec<SetupFile>,
+    pub(crate) authorized: Vec<String>,
+}
+
+/// A Debian guest with a few services runs in 256 MiB.
+const MEMORY_MIB: u32 = 256;
+
+impl MachineBuilder {
+    pub(crate) fn new(lab: Arc<Inner>, name: &str) -> Self {
+        let plan = Plan {
+            name: name.to_owned(),
+            image: ImageSpec::debian(),
+            memory_mib: MEMORY_MIB,
+            cpus: 1,
+            cards: Vec::new(),
+            shares: Vec::new(),
+            files: Vec::new(),
+            authorized: Vec::new(),
+        };
+        Self { lab, plan }
+    }
+
+    /// What it boots; plain Debian if nothing is said. The image is made if it is not in the cache.
+    pub fn image(mut self, image: &ImageSpec) -> Self {
+        self.plan.image = image.clone();
+        self
+    }
+
+    /// Its memory, in MiB: 256 if nothing is said.
+    pub fn memory_mib(mut self, memory_mib: u32) -> Self {
+        self.plan.memory_mib = memory_mib;
+        self
+    }
+
+    /// Its processors: one if nothing is said.
+    pub fn cpus(mut self, cpus: u8) -> Self {
+        self.plan.cpus = cpus;
+        self
+    }
+
+    /// Plugs it into a VLAN, with the lowest address that is free there.
+    pub fn on_vlan(mut self, vlan: &str) -> Self {
+        self.plan.cards.push((vlan.to_owned(), Address::Next));
+        self
+    }
+
+    /// Plugs it into a VLAN with this address.
+    pub fn on_vlan_at(mut self, vlan: &str, address: Ipv4Addr) -> Self {
+        self.plan.cards.push((vlan.to_owned(), Address::Fixed(address)));
+        self
+    }
+
+    /// Shows it what `host` holds when it starts, read-only, in the folder `guest`.
+    pub fn share(mut self, guest: &str, host: impl Into<PathBuf>) -> Self {
+        self.plan.shares.push(Share {
+            host: host.into(),
+            guest: guest.to_owned(),
+        });
+        self
+    }
+
+    /// Writes a file of root's before it is ready, with these permission bits, such as `0o600`.
+    pub fn file(mut self, path: &str, content: impl Into<Vec<u8>>, mode: u32) -> Self {
+        self.plan.files.push(SetupFile {
+            path: path.to_owned(),
+            content: Bytes(content.into()),
+            mode,
+            uid: 0,
+            gid: 0,
+        });
+        self
+    }
+
+    /// Lets the owner of this key, `ssh-ed25519 AAAA…`, log in as root. The harness itself always can.
+    pub fn authorize(mut self, public_key: &str) -> Self {
+        self.plan.authorized.push(public_key.to_owned());
+        self
+    }
+
+    /// Boots it, and returns when its agent answers and it is set up. Its services may still be starting.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub async fn start(self) -> Result<Machine, LabError> {
+        let [machine] = Machines { builders: [self] }.start().await?;
+        Ok(machine)
+    }
+}
+
+impl<const N: usize> Machines<N> {
+    pub(crate) fn new(builders: [MachineBuilder; N]) -> Self {
+        Self { builders }
+    }
+
+    /// Says something about each.
+    pub fn each(self, say: impl FnMut(MachineBuilder) -> MachineBuilder) -> Self {
+        Self {
+            builders: self.builders.map(say),
+        }
+    }
+
+    /// Says something about the one named `name`, if there is one.
+    pub fn only(self, name: &str, say: impl FnOnce(MachineBuilder) -> MachineBuilder) -> Self {
+        let mut say = Some(say);
+        self.each(|builder| match say.take_if(|_| builder.plan.name == name) {
+            Some(say) => say(builder),
+            None => builder,
+        })
+    }
+
+    /// What they boot; see [`MachineBuilder::image`].
+    pub fn image(self, image: &ImageSpec) -> Self {
+        self.each(|builder| builder.image(image))
+    }
+
+    /// The memory of each, in MiB; see [`MachineBuilder::memory_mib`].
+    pub fn memory_mib(self, memory_mib: u32) -> Self {
+        self.each(|builder| builder.memory_mib(memory_mib))
+    }
+
+    /// Plugs them all into a VLAN; see [`MachineBuilder::on_vlan`].
+    pub fn on_vlan(self, vlan: &str) -> Self {
+        self.each(|builder| builder.on_vlan(vlan))
+    }
+
+    /// Boots them side by side, and returns when all are ready, in the order of their names.
+    ///
+    /// # Errors
+    /// [`LabError`], with what went wrong for each one that did not start.
+    pub async fn start(self) -> Result<[Machine; N], LabError> {
+        let Some(lab) = self.builders.first().map(|builder| Arc::clone(&builder.lab)) else {
+            return Err(LabError::NoMachines);
+        };
+        let plans = self.builders.map(|builder| builder.plan);
+        let started = start::start(&lab, plans.into()).await?;
+        <[Machine; N]>::try_from(started).map_err(|_| LabError::NoMachines)
+    }
+}

@@ -1,0 +1,178 @@
+//! Running commands and moving files, with the guest's death and its evidence.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Machine;
+use crate::agent::Agent;
+use crate::death::Evidence;
+use crate::exec::{BoxFuture, Command, ExecError, Execute, ExitStatus, Output, Process, Stream, Transport};
+use crate::wait::{WaitEnd, WaitError};
+
+/// A command on its way to a guest. Nothing happens before it is awaited, directly or through one of the checks.
+#[must_use = "a command does not run before it is awaited"]
+pub struct MachineRun<'a> {
+    machine: &'a Machine,
+    agent: Arc<Agent>,
+    command: Command,
+    on_output: Option<OnOutput<'a>>,
+}
+
+type OnOutput<'a> = Box<dyn FnMut(Stream, &[u8]) + Send + 'a>;
+
+/// Why a command did not do what was asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The guest died meanwhile.
+    #[error(transparent)]
+    Died(Box<WaitError>),
+    /// The guest lives, but the command did not run or did not end as it should.
+    #[error("`{machine}`: {error}{evidence}")]
+    Failed {
+        /// The guest.
+        machine: String,
+        /// What went wrong.
+        error: Box<ExecError>,
+        /// Console, QEMU's output, artifacts.
+        evidence: Box<Evidence>,
+    },
+}
+
+impl Machine {
+    /// Runs a command by the guest's agent: a program with arguments, or a text for `/bin/sh`.
+    ///
+    /// - `run(…).await` gives the [`Output`], whatever the status;
+    /// - `run(…).check_ok().await` gives the output of a success, and else an error;
+    /// - `run(…).check_err().await` the reverse.
+    ///
+    /// It ends at once if the guest dies.
+    pub fn run(&self, command: impl Into<Command>) -> MachineRun<'_> {
+        MachineRun { machine: self, agent: self.agent(), command: command.into(), on_output: None }
+    }
+
+    /// Writes the file `path` with these permission bits, such as `0o600`. It is never seen half written.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn put(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) -> Result<(), RunError> {
+        let agent = self.agent();
+        let content = content.as_ref();
+        self.note(format_args!("writes {path}: {} bytes", content.len()));
+        self.while_alive(&format!("writing {path}"), agent.write_file(path, content, mode))
+            .await
+    }
+
+    /// Reads the file `path`.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn get(&self, path: &str) -> Result<Vec<u8>, RunError> {
+        let agent = self.agent();
+        self.while_alive(&format!("reading {path}"), agent.read_file(path))
+            .await
+    }
+
+    async fn while_alive<T>(
+        &self,
+        what: &str,
+        work: impl Future<Output = Result<T, ExecError>>,
+    ) -> Result<T, RunError> {
+        let began = Instant::now();
+        match self.death().race(work).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => Err(self.failed(error)),
+            Err(death) => Err(RunError::Died(Box::new(WaitError {
+                machine: self.name().to_owned(),
+                what: what.to_owned(),
+                waited: began.elapsed(),
+                end: WaitEnd::Died { death },
+                detail: String::new(),
+                evidence: self.evidence(),
+            }))),
+        }
+    }
+
+    fn failed(&self, error: ExecError) -> RunError {
+        RunError::Failed {
+            machine: self.name().to_owned(),
+            error: Box::new(error),
+            evidence: Box::new(self.evidence()),
+        }
+    }
+}
+
+/// By the agent too, for code that takes any way to run commands. What it returns knows nothing of the guest's death but that a command
+/// was lost.
+impl Transport for Machine {
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, ExecError>> {
+        let agent = self.agent();
+        Box::pin(async move { agent.start(command).await })
+    }
+}
+
+impl<'a> MachineRun<'a> {
+    /// Sets the time the command has; then it is killed with its descendants.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.command = self.command.deadline(deadline);
+        self
+    }
+
+    /// Calls this with each piece of output as it comes; the [`Output`] has all of it at the end too.
+    pub fn on_output(mut self, on_output: impl FnMut(Stream, &[u8]) + Send + 'a) -> Self {
+        self.on_output = Some(Box::new(on_output));
+        self
+    }
+
+    /// Runs it; it must exit with 0.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn check_ok(self) -> Result<Output, RunError> {
+        let machine = self.machine;
+        self.await?.check_ok().map_err(|error| machine.failed(error))
+    }
+
+    /// Runs it; it must fail.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn check_err(self) -> Result<Output, RunError> {
+        let machine = self.machine;
+        self.await?.check_err().map_err(|error| machine.failed(error))
+    }
+
+    async fn to_its_end(self) -> Result<Output, RunError> {
+        let Self { machine, agent, command, on_output } = self;
+        let shown = command.to_string();
+        machine.note(format_args!("runs `{shown}`"));
+        let run = async {
+            let run = agent.run(command);
+            let run = match on_output {
+                Some(on_output) => run.on_output(on_output),
+                None => run,
+            };
+            let output = run.await?;
+            if output.status == ExitStatus::Lost {
+                // The guest's death, if it is one, is noticed a moment after the connection is.
+                tokio::time::sleep(DEATH_NOTICE).await;
+            }
+            Ok(output)
+        };
+        let output = machine.while_alive(&format!("`{shown}`"), run).await?;
+        machine.note(format_args!("`{shown}`: {}", output.status));
+        Ok(output)
+    }
+}
+
+/// A killed QEMU closes the agent's channel at once, and is known to be dead within this time.
+const DEATH_NOTICE: Duration = Duration::from_millis(500);
+
+impl<'a> IntoFuture for MachineRun<'a> {
+    type Output = Result<Output, RunError>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.to_its_end())
+    }
+}

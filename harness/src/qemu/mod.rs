@@ -1,0 +1,8 @@
+//! QEMU: its command line, its process, its disks.
+
+mod args;
+mod launch;
+mod process;
+
+pub use args::{Access, Card, Disk, MachineSpec, Paths, Start, args};
+pub use launch::{Launch, LaunchError, Qemu};

@@ -1,0 +1,34 @@
+# A node's system for the VM tests: `{ node }` -> a derivation with `bin/switch-to-configuration`.
+#
+# It gives the NixOS options that Provisor's policies emit their effect on a Debian guest, with the real services.
+# It needs no nixpkgs. It is a fixture: an option that it does not know is an error, never ignored.
+{ node }:
+let
+  config = import ./merge.nix node.modules;
+  options = import ./options.nix;
+  checked = options.check config;
+  storePaths = map builtins.storePath (node.store_paths or [ ] ++ checked.extraDependencies);
+
+  units = import ./units.nix checked.services;
+  nginx = import ./nginx.nix checked.nginx;
+
+  allUnits = units // (if checked.nginx.enable then { "nginx.service" = nginx.unit; } else { });
+  etc = checked.etc // (if checked.nginx.enable then { "nginx/nginx.conf" = nginx.config; } else { });
+
+  toFiles = prefix: files: map (path: {
+    inherit path;
+    file = builtins.toFile (builtins.replaceStrings [ "/" "@" "." ] [ "-" "-" "-" ] "${prefix}-${path}") files.${path};
+  }) (builtins.attrNames files);
+  lines = files: builtins.concatStringsSep "\n" (map ({ path, file }: "${path} ${file}") files);
+in
+derivation {
+  name = "system-${node.name}";
+  system = builtins.currentSystem;
+  builder = "/bin/sh";
+  args = [ "-e" ./build.sh ];
+  PATH = "/usr/bin:/bin";
+  switch = ./switch-to-configuration.sh;
+  units = lines (toFiles "unit" allUnits);
+  etc = lines (toFiles "etc" etc);
+  inherit storePaths;
+}
