@@ -354,9 +354,11 @@ fn a_backend_that_restarts_in_mid_apply_keeps_its_lock_and_the_apply() {
     let handle = scene.serve();
     scene.fleet.apply().unwrap();
     // The node's new system restarts the backend while OpenTofu holds the lock.
-    let fifo = scene.folder.path().join("restart");
-    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let before = format!("echo down > '{0}'; echo up > '{0}'", fifo.display());
+    let [down, up] = ["down", "up"].map(|name| scene.folder.path().join(name));
+    for fifo in [&down, &up] {
+        nix::unistd::mkfifo(fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+    let before = format!("echo > '{}'; echo > '{}'", down.display(), up.display());
     scene.fleet.job(
         "backend",
         Job {
@@ -372,10 +374,10 @@ fn a_backend_that_restarts_in_mid_apply_keeps_its_lock_and_the_apply() {
         scene.folder.path().to_owned(),
     );
     let restart = std::thread::spawn(move || {
-        std::fs::read(&fifo).unwrap();
+        std::fs::read(down).unwrap();
         runtime.block_on(handle.stop()).unwrap();
         let handle = serve(&runtime, address, &folder);
-        std::fs::read(&fifo).unwrap();
+        std::fs::read(up).unwrap();
         handle
     });
     let report = scene.fleet.apply().unwrap();
