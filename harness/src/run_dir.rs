@@ -14,7 +14,7 @@ const LONGEST_SOCKET_PATH: usize = 100;
 
 /// A folder that goes away with its value, or, if the process is killed, with the next lab that starts.
 #[derive(Debug)]
-pub struct RunDir {
+pub(crate) struct RunDir {
     // Before the lock, since fields are dropped in order: nobody sweeps a folder that is being removed.
     folder: TempDir,
     _lock: NamedTempFile,
@@ -48,7 +48,7 @@ impl RunDir {
     ///
     /// # Errors
     /// [`RunDirError::Prepare`].
-    pub fn create(base: &Path) -> Result<Self, RunDirError> {
+    pub(crate) fn create(base: &Path) -> Result<Self, RunDirError> {
         let prepare = || {
             fs::create_dir_all(base)?;
             // A lock is born and locked while this one is held, so that nobody sweeps it in between.
@@ -70,7 +70,7 @@ impl RunDir {
     }
 
     /// The folder.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -78,7 +78,7 @@ impl RunDir {
     ///
     /// # Errors
     /// [`RunDirError::TooLong`].
-    pub fn socket(&self, name: &str) -> Result<PathBuf, RunDirError> {
+    pub(crate) fn socket(&self, name: &str) -> Result<PathBuf, RunDirError> {
         let path = self.path().join(name);
         if path.as_os_str().len() <= LONGEST_SOCKET_PATH {
             Ok(path)

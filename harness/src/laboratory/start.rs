@@ -56,9 +56,12 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     LabError::gather(errors)?;
     let started: Vec<_> = ended.into_values().flatten().collect();
     lab.state().machines.extend(started.iter().cloned());
-    for machine in before {
-        machine.learn_hosts().await?;
+    let mut learning = JoinSet::new();
+    for machine in before.into_iter().filter(|machine| machine.death().seen().is_none()) {
+        learning.spawn(async move { machine.learn_hosts().await });
     }
+    let learned = learning.join_all().await;
+    LabError::gather(learned.into_iter().filter_map(Result::err).map(LabError::from).collect())?;
     Ok(started)
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{BootError, Machine, RunError, boot, setup};
+use crate::agent::Setup;
 use crate::death::Death;
 use crate::wait::{Deadline, WaitEnd, WaitError};
 
@@ -111,15 +112,9 @@ impl Machine {
     pub(crate) async fn learn_hosts(&self) -> Result<(), RunError> {
         let hosts = {
             let book = self.running.book.lock().unwrap_or_else(PoisonError::into_inner);
-            book.hosts()
+            book.hosts().into_iter().map(|(address, names)| (address.into(), names)).collect()
         };
-        let lines = hosts
-            .iter()
-            .map(|(address, names)| format!("{address} {}\n", names.join(" ")));
-        let text: String = ["127.0.0.1 localhost\n::1 localhost\n".to_owned()]
-            .into_iter()
-            .chain(lines)
-            .collect();
-        self.put("/etc/hosts", text, 0o644).await
+        let setup = Setup { hostname: Some(self.name().to_owned()), hosts, ..Setup::default() };
+        self.set_up("/etc/hosts", &setup).await
     }
 }

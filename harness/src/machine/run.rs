@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Machine;
-use crate::agent::Agent;
+use crate::agent::{Agent, Bytes, Setup, SetupFile};
 use crate::death::Evidence;
 use crate::exec::{BoxFuture, Command, ExecError, Execute, ExitStatus, Output, Process, Stream, Transport};
 use crate::wait::{WaitEnd, WaitError};
@@ -51,16 +51,32 @@ impl Machine {
         MachineRun { machine: self, agent: self.agent(), command: command.into(), on_output: None }
     }
 
-    /// Writes the file `path` with these permission bits, such as `0o600`. It is never seen half written.
+    /// Writes the file `path`, which is root's, with these permission bits, such as `0o600`. Missing folders above it are made. It is never
+    /// seen half written.
+    ///
+    /// The agent writes it itself, without any program: in an emulated guest that is ten times as fast as by a shell.
     ///
     /// # Errors
     /// [`RunError`].
     pub async fn put(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) -> Result<(), RunError> {
-        let agent = self.agent();
         let content = content.as_ref();
         self.note(format_args!("writes {path}: {} bytes", content.len()));
-        self.while_alive(&format!("writing {path}"), agent.write_file(path, content, mode))
-            .await
+        if content.len() > LARGEST_FRAME {
+            let agent = self.agent();
+            return self.while_alive(&format!("writing {path}"), agent.write_file(path, content, mode)).await;
+        }
+        let (path, content) = (path.to_owned(), Bytes(content.to_vec()));
+        let file = SetupFile { path: path.clone(), content, mode, uid: 0, gid: 0 };
+        self.set_up(&path, &Setup { files: vec![file], ..Setup::default() }).await
+    }
+
+    /// Has the agent apply `setup`, which is about `path`.
+    pub(super) async fn set_up(&self, path: &str, setup: &Setup) -> Result<(), RunError> {
+        let agent = self.agent();
+        let work = async {
+            agent.setup(setup).await.map_err(|error| ExecError::File { path: path.to_owned(), reason: error.to_string() })
+        };
+        self.while_alive(&format!("writing {path}"), work).await
     }
 
     /// Reads the file `path`.
@@ -164,6 +180,9 @@ impl<'a> MachineRun<'a> {
         Ok(output)
     }
 }
+
+/// What the agent takes at once, with room to spare.
+const LARGEST_FRAME: usize = 32 << 20;
 
 /// A killed QEMU closes the agent's channel at once, and is known to be dead within this time.
 const DEATH_NOTICE: Duration = Duration::from_millis(500);

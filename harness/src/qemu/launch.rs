@@ -330,7 +330,10 @@ impl Watch {
     }
 
     fn see(&self, event: &QemuEvent) {
-        self.timeline.note(&self.machine, format_args!("QEMU: {event:?}"));
+        // What means nothing for the guest's life stands in the log of the monitor.
+        if !matches!(event, QemuEvent::Other { .. }) {
+            self.timeline.note(&self.machine, format_args!("QEMU: {event:?}"));
+        }
         if *event == QemuEvent::GuestReset {
             self.reset.send_modify(|resets| *resets += 1);
         }
