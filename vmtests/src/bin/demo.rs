@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use provisor_harness::agent;
 use provisor_harness::artifacts::TestName;
 use provisor_harness::cache::Cache;
-use provisor_harness::exec::{Execute as _, ExitStatus, Stream};
+use provisor_harness::exec::{ExitStatus, Stream};
 use provisor_harness::image::Image;
 use provisor_harness::machine::Machine;
 use provisor_harness::{Lab, accel};
@@ -94,7 +94,8 @@ async fn watch(hosts: &Hosts, arguments: &[&str]) -> Result<()> {
     let command = hosts.provisor(arguments);
     let output = hosts
         .deployer
-        .start_watching(command, |stream, bytes| {
+        .run(command)
+        .on_output(|stream, bytes| {
             if stream == Stream::Stderr {
                 eprint!("{}", String::from_utf8_lossy(bytes));
             }
