@@ -287,10 +287,26 @@ fn sweep(shelf: &Path, held: &str) {
         let key = name.split('.').next().unwrap_or_default();
         let lock = open_lock(&shelf.join(key).with_extension("lock")).ok();
         let abandoned = key == held || lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok());
-        if abandoned && let Err(error) = fs::remove_dir_all(&path) {
+        // A builder's program that is still taking its mounts away is given until the next sweep.
+        if abandoned
+            && !has_mounts(&path)
+            && let Err(error) = fs::remove_dir_all(&path)
+        {
             tracing::warn!(path = %path.display(), %error, "cannot remove what a killed build left");
         }
     }
+}
+
+/// Whether something is mounted in the folder, which must then not be emptied: it could be the host's `/sys`.
+fn has_mounts(folder: &Path) -> bool {
+    let Ok(folder) = folder.canonicalize() else {
+        return false;
+    };
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .any(|at| Path::new(at).starts_with(&folder))
 }
 
 /// Moves a complete folder to its place, so that a power cut leaves either all of it or none.

@@ -185,3 +185,9 @@ fn a_disk_that_is_too_small_is_refused_with_the_path_the_sizes_and_the_variable_
     assert!(refusal.contains("set PROVISOR_CACHE"), "{refusal}");
     Cache::at(dir.path()).require_space(1).unwrap();
 }
+
+#[test]
+fn a_folder_with_a_mount_in_it_is_seen() {
+    assert!(has_mounts(Path::new("/")));
+    assert!(!has_mounts(tempfile::tempdir().unwrap().path()));
+}
