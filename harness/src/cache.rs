@@ -165,17 +165,19 @@ impl Cache {
         require_space(&self.root, need)
     }
 
-    /// The finished entries, by kind and key.
+    /// The finished entries, by kind and key. A folder without a lock is not an entry, and not the cache's to remove.
     pub fn list(&self) -> Result<Vec<Entry>, CacheError> {
         let mut entries = Vec::new();
         for kind in folders(&self.root)? {
             for path in folders(&kind)?.into_iter().filter(|path| !is_unfinished(path)) {
-                let used = fs::metadata(lock_path(&path)).and_then(|lock| lock.modified());
+                let Ok(used) = fs::metadata(lock_path(&path)).and_then(|lock| lock.modified()) else {
+                    continue;
+                };
                 entries.push(Entry {
                     kind: name_of(&kind),
                     key: name_of(&path),
                     bytes: disk_usage(&path),
-                    used: used.unwrap_or(SystemTime::UNIX_EPOCH),
+                    used,
                     path,
                 });
             }
