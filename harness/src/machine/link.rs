@@ -36,7 +36,14 @@ pub(super) async fn keep(running: Weak<Running>, mut resets: watch::Receiver<u32
                 booted = boot_again(&running) => break booted,
             }
         };
-        running.timeline.note(name, if booted.is_ok() { "has rebooted" } else { "did not come back" });
+        running.timeline.note(
+            name,
+            if booted.is_ok() {
+                "has rebooted"
+            } else {
+                "did not come back"
+            },
+        );
         running.link.send_replace(match booted {
             Ok(agent) => Link::Up(Arc::new(agent)),
             Err(error) => Link::Failed(Arc::new(error)),
@@ -47,9 +54,23 @@ pub(super) async fn keep(running: Weak<Running>, mut resets: watch::Receiver<u32
 async fn boot_again(running: &Running) -> Result<Agent, BootError> {
     let fresh = {
         let (name, book) = (&running.name, running.book());
-        setup(name, running.management, &running.places, &running.shares, &book, Vec::new())
+        setup(
+            name,
+            running.management,
+            &running.places,
+            &running.shares,
+            &book,
+            Vec::new(),
+        )
     };
-    boot::boot(&running.qemu, running.name.as_str(), running.accelerator, &running.agent_port, fresh).await
+    boot::boot(
+        &running.qemu,
+        running.name.as_str(),
+        running.accelerator,
+        &running.agent_port,
+        fresh,
+    )
+    .await
 }
 
 impl Machine {

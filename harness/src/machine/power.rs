@@ -45,7 +45,9 @@ impl Machine {
         let down = link.wait_for(|link| !matches!(link, Link::Up(_)));
         let end = match self.death().race(deadline.limit(down)).await {
             Ok(Some(_)) => None,
-            Ok(None) => Some(WaitEnd::TimedOut { last: "it still runs".to_owned() }),
+            Ok(None) => Some(WaitEnd::TimedOut {
+                last: "it still runs".to_owned(),
+            }),
             Err(death) => Some(WaitEnd::Died { death }),
         };
         if let Some(end) = end {

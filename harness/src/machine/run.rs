@@ -155,7 +155,9 @@ impl Transport for Machine {
         Box::pin(async move {
             match self.agent().await {
                 Ok(agent) => agent.start(command).await,
-                Err(_) => Err(ExecError::Disconnected { command: command.to_string() }),
+                Err(_) => Err(ExecError::Disconnected {
+                    command: command.to_string(),
+                }),
             }
         })
     }
@@ -193,7 +195,11 @@ impl<'a> MachineRun<'a> {
     }
 
     async fn to_its_end(self) -> Result<Output, RunError> {
-        let Self { machine, command, on_output } = self;
+        let Self {
+            machine,
+            command,
+            on_output,
+        } = self;
         let shown = command.to_string();
         machine.note(format_args!("runs `{shown}`"));
         let agent = machine.agent_alive(&format!("`{shown}`")).await?;

@@ -142,7 +142,14 @@ impl Machine {
 
     /// Asks the guest for more about an error, for as long as that takes little.
     async fn with_detail(&self, error: WaitError, ask: Command) -> WaitError {
-        let asked = async { self.agent().await.ok()?.run(ask.deadline(DETAIL_PATIENCE)).await.ok() };
+        let asked = async {
+            self.agent()
+                .await
+                .ok()?
+                .run(ask.deadline(DETAIL_PATIENCE))
+                .await
+                .ok()
+        };
         let answer = self.death().race(asked).await.ok().flatten();
         let detail = answer.map(|output| output.stdout_text()).unwrap_or_default();
         WaitError { detail, ..error }

@@ -156,7 +156,9 @@ impl Args {
         // `norandmaps` lets emulation use its translations for more than one process: a boot in 4.2 s rather than 5.6 s.
         self.add(
             "-append",
-            [Text("console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check")],
+            [Text(
+                "console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check",
+            )],
         );
     }
 
