@@ -93,6 +93,11 @@ impl Agent {
         self.session.setup(setup.clone()).await
     }
 
+    /// Closes the connection for all clones. What they still wait for is lost.
+    pub fn close(&self) {
+        self.session.close();
+    }
+
     /// Returns when the connection is closed, at once if it is already.
     pub async fn closed(&self) {
         self.session.closed().await;

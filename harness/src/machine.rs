@@ -2,6 +2,7 @@
 
 mod boot;
 mod builder;
+mod link;
 mod looks;
 mod memory;
 mod power;
@@ -10,7 +11,7 @@ mod share;
 mod waits;
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 pub use boot::{BootEnd, BootError};
@@ -20,11 +21,13 @@ pub use share::ShareError;
 
 pub(crate) use boot::boot;
 pub(crate) use builder::Plan;
+pub(crate) use link::Link;
 pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
 
+use tokio::sync::watch;
+
 use crate::accel::Accelerator;
-use crate::agent::{Agent, Bytes, Interface, Mount, Setup, SetupFile};
-use crate::background::Background;
+use crate::agent::{Bytes, Interface, Mount, Setup, SetupFile};
 use crate::console::{Console, Cursor};
 use crate::death::{DeathWatch, Evidence};
 use crate::laboratory::addresses::Book;
@@ -58,8 +61,7 @@ pub(crate) struct Running {
     pub(crate) accelerator: Accelerator,
     pub(crate) qemu: Qemu,
     pub(crate) agent_port: std::path::PathBuf,
-    /// Replaced when the guest has rebooted.
-    pub(crate) agent: Mutex<Arc<Agent>>,
+    pub(crate) link: watch::Sender<Link>,
     pub(crate) ssh_port: u16,
     pub(crate) login: Login,
     pub(crate) host_key: String,
@@ -69,14 +71,15 @@ pub(crate) struct Running {
     pub(crate) ready_after: Duration,
     pub(crate) timeline: Timeline,
     pub(crate) book: Arc<Mutex<Book>>,
-    pub(crate) background: Arc<Background>,
 }
 
 impl Machine {
+    /// A guest that is set up. Its link is kept on the current tokio runtime.
     pub(crate) fn new(running: Running) -> Self {
-        Self {
-            running: Arc::new(running),
-        }
+        let resets = running.qemu.resets();
+        let running = Arc::new(running);
+        tokio::spawn(link::keep(Arc::downgrade(&running), resets));
+        Self { running }
     }
 
     /// Its name, which is also its host name.
@@ -150,18 +153,14 @@ impl Machine {
         Ssh::connect((Ipv4Addr::LOCALHOST, self.running.ssh_port), &self.running.login).await
     }
 
-    fn agent(&self) -> Arc<Agent> {
-        Arc::clone(
-            &self
-                .running
-                .agent
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        )
-    }
-
     fn note(&self, event: impl std::fmt::Display) {
         self.running.timeline.note(self.name(), event);
+    }
+}
+
+impl Running {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -52,15 +52,25 @@ impl RunDir {
         let prepare = || {
             fs::create_dir_all(base)?;
             // A lock is born and locked while this one is held, so that nobody sweeps it in between.
-            let births =
-                OpenOptions::new().create(true).truncate(false).write(true).open(base.join("births"))?;
+            let births = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(base.join("births"))?;
             births.lock()?;
             sweep(base)?;
             // The lock comes first and stands beside its folder, as in the cache: pruning that leaves what is locked.
-            let lock = tempfile::Builder::new().prefix("r").suffix(LOCK).rand_bytes(6).tempfile_in(base)?;
+            let lock = tempfile::Builder::new()
+                .prefix("r")
+                .suffix(LOCK)
+                .rand_bytes(6)
+                .tempfile_in(base)?;
             lock.as_file().lock()?;
             let name = lock.path().file_stem().unwrap_or_default();
-            let folder = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(base)?;
+            let folder = tempfile::Builder::new()
+                .prefix(name)
+                .rand_bytes(0)
+                .tempdir_in(base)?;
             Ok(Self { folder, _lock: lock })
         };
         prepare().map_err(|source| RunDirError::Prepare {

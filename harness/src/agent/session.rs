@@ -106,6 +106,11 @@ impl Session {
         &self.boot_id
     }
 
+    pub(super) fn close(&self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.shared.close();
+    }
+
     pub(super) async fn closed(&self) {
         // The sender lives as long as `self`, so this ends only when the value is true.
         let _ = self.shared.closed.subscribe().wait_for(|closed| *closed).await;

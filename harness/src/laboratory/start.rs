@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::addresses::Wish;
@@ -12,7 +13,7 @@ use super::{Inner, LabError};
 use crate::accel::{self, Accelerator};
 use crate::agent::{self, Bytes, SetupFile};
 use crate::image::{self, Image, ImageSpec};
-use crate::machine::{self, Machine, Place, Plan, Running};
+use crate::machine::{self, Link, Machine, Place, Plan, Running};
 use crate::names::Name;
 use crate::net::{Mac, Switch};
 use crate::qemu::{self, Access, Card, Disk, Launch, MachineSpec, Paths, Qemu, Start};
@@ -57,11 +58,20 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     let started: Vec<_> = ended.into_values().flatten().collect();
     lab.state().machines.extend(started.iter().cloned());
     let mut learning = JoinSet::new();
-    for machine in before.into_iter().filter(|machine| machine.death().seen().is_none()) {
+    for machine in before
+        .into_iter()
+        .filter(|machine| machine.death().seen().is_none())
+    {
         learning.spawn(async move { machine.learn_hosts().await });
     }
     let learned = learning.join_all().await;
-    LabError::gather(learned.into_iter().filter_map(Result::err).map(LabError::from).collect())?;
+    LabError::gather(
+        learned
+            .into_iter()
+            .filter_map(Result::err)
+            .map(LabError::from)
+            .collect(),
+    )?;
     Ok(started)
 }
 
@@ -205,7 +215,7 @@ impl Starting {
             accelerator: self.accelerator,
             qemu,
             agent_port: paths.agent,
-            agent: Mutex::new(Arc::new(agent)),
+            link: watch::Sender::new(Link::Up(Arc::new(agent))),
             ssh_port,
             login,
             host_key: host_key.public().to_owned(),
@@ -215,7 +225,6 @@ impl Starting {
             ready_after,
             timeline: lab.timeline.clone(),
             book: Arc::clone(&lab.book),
-            background: Arc::clone(&lab.background),
         }))
     }
 

@@ -15,8 +15,8 @@ use crate::wait::{Deadline, TIMEOUT_FACTOR_VARIABLE, scaled};
 /// A cold boot takes 4 to 5 s under emulation on an idle host. The deadline is for one with other guests on it.
 const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 
-/// A kernel prints its first line within a second.
-const SILENCE_PATIENCE: Duration = Duration::from_secs(30);
+/// A kernel prints its first line within a second; a minute is for a host that has much else to do.
+const SILENCE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why a guest did not come up.
 #[derive(Debug)]

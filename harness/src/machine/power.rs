@@ -1,11 +1,12 @@
 //! Reboot, stop, kill.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{BootError, Machine, RunError, boot, setup};
+use super::{BootError, Link, Machine, RunError};
 use crate::agent::Setup;
 use crate::death::Death;
+use crate::exec::ExitStatus;
 use crate::wait::{Deadline, WaitEnd, WaitError};
 
 /// Stopping all services of a guest takes about 3 s under emulation.
@@ -22,21 +23,27 @@ pub enum RebootError {
     Down(Box<WaitError>),
     /// It did not come up.
     #[error(transparent)]
-    Up(Box<BootError>),
+    Up(Arc<BootError>),
 }
 
 impl Machine {
     /// Reboots the guest in order, and returns when its agent answers in the new boot. What it has on its disk is kept.
     ///
+    /// A guest may also be rebooted from within, at any time: commands that come after it wait for the new boot.
+    ///
     /// # Errors
     /// [`RebootError`].
     pub async fn reboot(&self) -> Result<(), RebootError> {
-        let running = &self.running;
-        let mut resets = running.qemu.resets();
-        resets.mark_unchanged();
-        self.run("systemctl reboot --no-block").check_ok().await?;
+        let mut link = self.running.link.subscribe();
+        link.mark_unchanged();
+        let told = self.run("systemctl reboot --no-block").await?;
+        // The guest may be gone before it can tell.
+        if told.status != ExitStatus::Lost {
+            told.check_ok().map_err(|error| self.failed(error))?;
+        }
         let deadline = Deadline::after(SHUTDOWN_PATIENCE);
-        let end = match self.death().race(deadline.limit(resets.changed())).await {
+        let down = link.wait_for(|link| !matches!(link, Link::Up(_)));
+        let end = match self.death().race(deadline.limit(down)).await {
             Ok(Some(_)) => None,
             Ok(None) => Some(WaitEnd::TimedOut {
                 last: "it still runs".to_owned(),
@@ -53,35 +60,7 @@ impl Machine {
                 evidence: self.evidence(),
             })));
         }
-        let fresh = {
-            let book = running.book.lock().unwrap_or_else(PoisonError::into_inner);
-            setup(
-                &running.name,
-                running.management,
-                &running.places,
-                &running.shares,
-                &book,
-                Vec::new(),
-            )
-        };
-        let machine = Arc::clone(running);
-        let booting = async move {
-            boot::boot(
-                &machine.qemu,
-                machine.name.as_str(),
-                machine.accelerator,
-                &machine.agent_port,
-                fresh,
-            )
-            .await
-        };
-        let agent = running
-            .background
-            .run(booting)
-            .await
-            .map_err(|error| RebootError::Up(Box::new(error)))?;
-        *running.agent.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(agent);
-        self.note("rebooted");
+        self.agent().await.map_err(RebootError::Up)?;
         Ok(())
     }
 
@@ -111,10 +90,17 @@ impl Machine {
     /// Replaces `/etc/hosts`, when machines have come to the lab.
     pub(crate) async fn learn_hosts(&self) -> Result<(), RunError> {
         let hosts = {
-            let book = self.running.book.lock().unwrap_or_else(PoisonError::into_inner);
-            book.hosts().into_iter().map(|(address, names)| (address.into(), names)).collect()
+            let book = self.running.book();
+            book.hosts()
+                .into_iter()
+                .map(|(address, names)| (address.into(), names))
+                .collect()
         };
-        let setup = Setup { hostname: Some(self.name().to_owned()), hosts, ..Setup::default() };
+        let setup = Setup {
+            hostname: Some(self.name().to_owned()),
+            hosts,
+            ..Setup::default()
+        };
         self.set_up("/etc/hosts", &setup).await
     }
 }

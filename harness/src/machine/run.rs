@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Machine;
+use super::{BootError, Machine};
 use crate::agent::{Agent, Bytes, Setup, SetupFile};
 use crate::death::Evidence;
 use crate::exec::{BoxFuture, Command, ExecError, Execute, ExitStatus, Output, Process, Stream, Transport};
@@ -14,7 +14,6 @@ use crate::wait::{WaitEnd, WaitError};
 #[must_use = "a command does not run before it is awaited"]
 pub struct MachineRun<'a> {
     machine: &'a Machine,
-    agent: Arc<Agent>,
     command: Command,
     on_output: Option<OnOutput<'a>>,
 }
@@ -27,6 +26,9 @@ pub enum RunError {
     /// The guest died meanwhile.
     #[error(transparent)]
     Died(Box<WaitError>),
+    /// The guest did not come back from a reboot.
+    #[error(transparent)]
+    NotBack(Arc<BootError>),
     /// The guest lives, but the command did not run or did not end as it should.
     #[error("`{machine}`: {error}{evidence}")]
     Failed {
@@ -48,7 +50,11 @@ impl Machine {
     ///
     /// It ends at once if the guest dies.
     pub fn run(&self, command: impl Into<Command>) -> MachineRun<'_> {
-        MachineRun { machine: self, agent: self.agent(), command: command.into(), on_output: None }
+        MachineRun {
+            machine: self,
+            command: command.into(),
+            on_output: None,
+        }
     }
 
     /// Writes the file `path`, which is root's, with these permission bits, such as `0o600`. Missing folders above it are made. It is never
@@ -62,19 +68,37 @@ impl Machine {
         let content = content.as_ref();
         self.note(format_args!("writes {path}: {} bytes", content.len()));
         if content.len() > LARGEST_FRAME {
-            let agent = self.agent();
-            return self.while_alive(&format!("writing {path}"), agent.write_file(path, content, mode)).await;
+            let agent = self.agent_alive(path).await?;
+            return self
+                .while_alive(&format!("writing {path}"), agent.write_file(path, content, mode))
+                .await;
         }
         let (path, content) = (path.to_owned(), Bytes(content.to_vec()));
-        let file = SetupFile { path: path.clone(), content, mode, uid: 0, gid: 0 };
-        self.set_up(&path, &Setup { files: vec![file], ..Setup::default() }).await
+        let file = SetupFile {
+            path: path.clone(),
+            content,
+            mode,
+            uid: 0,
+            gid: 0,
+        };
+        self.set_up(
+            &path,
+            &Setup {
+                files: vec![file],
+                ..Setup::default()
+            },
+        )
+        .await
     }
 
     /// Has the agent apply `setup`, which is about `path`.
     pub(super) async fn set_up(&self, path: &str, setup: &Setup) -> Result<(), RunError> {
-        let agent = self.agent();
+        let agent = self.agent_alive(path).await?;
         let work = async {
-            agent.setup(setup).await.map_err(|error| ExecError::File { path: path.to_owned(), reason: error.to_string() })
+            agent.setup(setup).await.map_err(|error| ExecError::File {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            })
         };
         self.while_alive(&format!("writing {path}"), work).await
     }
@@ -84,9 +108,15 @@ impl Machine {
     /// # Errors
     /// [`RunError`].
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, RunError> {
-        let agent = self.agent();
+        let agent = self.agent_alive(path).await?;
         self.while_alive(&format!("reading {path}"), agent.read_file(path))
             .await
+    }
+
+    /// The agent, for `what`.
+    async fn agent_alive(&self, what: &str) -> Result<Arc<Agent>, RunError> {
+        let agent = async { Ok(self.agent().await) };
+        self.while_alive(what, agent).await?.map_err(RunError::NotBack)
     }
 
     async fn while_alive<T>(
@@ -109,7 +139,7 @@ impl Machine {
         }
     }
 
-    fn failed(&self, error: ExecError) -> RunError {
+    pub(super) fn failed(&self, error: ExecError) -> RunError {
         RunError::Failed {
             machine: self.name().to_owned(),
             error: Box::new(error),
@@ -122,8 +152,14 @@ impl Machine {
 /// was lost.
 impl Transport for Machine {
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, ExecError>> {
-        let agent = self.agent();
-        Box::pin(async move { agent.start(command).await })
+        Box::pin(async move {
+            match self.agent().await {
+                Ok(agent) => agent.start(command).await,
+                Err(_) => Err(ExecError::Disconnected {
+                    command: command.to_string(),
+                }),
+            }
+        })
     }
 }
 
@@ -159,9 +195,14 @@ impl<'a> MachineRun<'a> {
     }
 
     async fn to_its_end(self) -> Result<Output, RunError> {
-        let Self { machine, agent, command, on_output } = self;
+        let Self {
+            machine,
+            command,
+            on_output,
+        } = self;
         let shown = command.to_string();
         machine.note(format_args!("runs `{shown}`"));
+        let agent = machine.agent_alive(&format!("`{shown}`")).await?;
         let run = async {
             let run = agent.run(command);
             let run = match on_output {

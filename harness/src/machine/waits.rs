@@ -104,7 +104,11 @@ impl Machine {
 
     /// One look by the agent. A command that is lost or cannot be run may do better next time: the guest may reboot.
     async fn look<T>(&self, command: Command, judge: impl FnOnce(Output) -> Look<T>) -> Look<T> {
-        match self.agent().run(command).await {
+        let agent = match self.agent().await {
+            Ok(agent) => agent,
+            Err(error) => return Look::Hopeless(error.to_string()),
+        };
+        match agent.run(command).await {
             Ok(output) => judge(output),
             Err(error @ ExecError::Invalid { .. }) => Look::Hopeless(error.to_string()),
             Err(error) => Look::NotYet(error.to_string()),
@@ -138,13 +142,16 @@ impl Machine {
 
     /// Asks the guest for more about an error, for as long as that takes little.
     async fn with_detail(&self, error: WaitError, ask: Command) -> WaitError {
-        let agent = self.agent();
-        let asked = self.death().race(agent.run(ask.deadline(DETAIL_PATIENCE)).into_future()).await;
-        let detail = match asked {
-            Ok(Ok(output)) => output.stdout_text(),
-            Ok(Err(error)) => error.to_string(),
-            Err(death) => death.to_string(),
+        let asked = async {
+            self.agent()
+                .await
+                .ok()?
+                .run(ask.deadline(DETAIL_PATIENCE))
+                .await
+                .ok()
         };
+        let answer = self.death().race(asked).await.ok().flatten();
+        let detail = answer.map(|output| output.stdout_text()).unwrap_or_default();
         WaitError { detail, ..error }
     }
 }

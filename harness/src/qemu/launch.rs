@@ -21,7 +21,7 @@ use crate::timeline::Timeline;
 use crate::wait::Deadline;
 
 /// QEMU greets within a tenth of a second; the rest is for a host with more to do.
-const GREETING_PATIENCE: Duration = Duration::from_secs(20);
+const GREETING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a QEMU that hung up may take to end, until it is killed.
 const ENDING_PATIENCE: Duration = Duration::from_secs(5);
@@ -142,7 +142,12 @@ impl Qemu {
         let evidence = || Box::new(Evidence::gather(&machine, &console, &files.stderr, &artifacts));
 
         let guard = Guard::new(program).args(args).env("PATH", path).stderr(stderr);
-        let process = Process::keep(guard.spawn(&guard_folder).await.map_err(|error| LaunchError::Spawn { error })?);
+        let process = Process::keep(
+            guard
+                .spawn(&guard_folder)
+                .await
+                .map_err(|error| LaunchError::Spawn { error })?,
+        );
         let (sender, events) = mpsc::unbounded_channel();
         let deadline = Deadline::after(GREETING_PATIENCE);
         let greeting = deadline.limit(greet(listener, log, sender));
@@ -154,7 +159,11 @@ impl Qemu {
         let monitor = match greeted {
             Some(Ok(monitor)) => monitor,
             Some(Err(QmpError::Closed { .. })) => {
-                if Deadline::after(ENDING_PATIENCE).limit(process.ended()).await.is_none() {
+                if Deadline::after(ENDING_PATIENCE)
+                    .limit(process.ended())
+                    .await
+                    .is_none()
+                {
                     process.kill();
                 }
                 return Err(LaunchError::DiedAtStart {
