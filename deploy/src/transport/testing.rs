@@ -92,7 +92,7 @@ impl Sshd {
         let mut job = super::job::tests::job(self.directory.path());
         // `%` is doubled since ssh expands it, and the command is read by a shell.
         let connect = self.path("connect").display().to_string().replace('%', "%%");
-        job.entry.ssh_options = vec![format!("ProxyCommand=exec '{connect}'")];
+        job.entry.ssh_options = vec![format!("ProxyCommand='{connect}'")];
         job.entry.user = whoami();
         job.entry.identity = Some(self.path("user_key"));
         job.entry.host_key = self.pinned();
