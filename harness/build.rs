@@ -6,7 +6,10 @@ use std::{env, fs};
 
 fn main() {
     if let Err(message) = build_agent() {
-        println!("cargo::error={}", message.trim_end().replace('\n', "\ncargo::error="));
+        println!(
+            "cargo::error={}",
+            message.trim_end().replace('\n', "\ncargo::error=")
+        );
     }
 }
 
@@ -20,8 +23,18 @@ fn build_agent() -> Result<(), String> {
 
     let agent = PathBuf::from(variable("OUT_DIR")?).join("provisor-agent");
     let mut rustc = Command::new(variable("RUSTC")?);
-    rustc.args(["--edition=2024", "--crate-type=bin", "--crate-name=provisor_agent"]);
-    rustc.args(["-Copt-level=s", "-Clto=fat", "-Ccodegen-units=1", "-Cpanic=abort", "-Cstrip=symbols"]);
+    rustc.args([
+        "--edition=2024",
+        "--crate-type=bin",
+        "--crate-name=provisor_agent",
+    ]);
+    rustc.args([
+        "-Copt-level=s",
+        "-Clto=fat",
+        "-Ccodegen-units=1",
+        "-Cpanic=abort",
+        "-Cstrip=symbols",
+    ]);
     // Not position independent: a guest runs without address randomisation anyway, and starts a little sooner.
     rustc.args(["-Ctarget-feature=+crt-static", "-Crelocation-model=static"]);
     rustc.arg(format!("--target={}", variable("TARGET")?));
@@ -29,9 +42,14 @@ fn build_agent() -> Result<(), String> {
         rustc.arg(format!("-Clinker={linker}"));
     }
     // The same bytes wherever the sources lie.
-    rustc.arg(format!("--remap-path-prefix={}=/provisor", variable("CARGO_MANIFEST_DIR")?));
+    rustc.arg(format!(
+        "--remap-path-prefix={}=/provisor",
+        variable("CARGO_MANIFEST_DIR")?
+    ));
     rustc.arg("-o").arg(&agent).arg(source.join("main.rs"));
-    let output = rustc.output().map_err(|error| format!("cannot run rustc: {error}"))?;
+    let output = rustc
+        .output()
+        .map_err(|error| format!("cannot run rustc: {error}"))?;
     if output.status.success() {
         return Ok(());
     }

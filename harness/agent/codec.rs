@@ -107,7 +107,11 @@ impl<T: Wire> Wire for Option<T> {
         self.iter().for_each(|value| value.put(out));
     }
     fn take(input: &mut &[u8]) -> Option<Self> {
-        Some(if bool::take(input)? { Some(T::take(input)?) } else { None })
+        Some(if bool::take(input)? {
+            Some(T::take(input)?)
+        } else {
+            None
+        })
     }
 }
 

@@ -90,28 +90,50 @@ impl Running {
         command.env(MARKER, &marker);
         let (cgroup, procs) = cgroups.create(serial).unzip();
         sys::in_own_session(&mut command, procs);
-        let started = command.spawn().and_then(|child| Ok((sys::pidfd(child.id())?, child)));
+        let started = command
+            .spawn()
+            .and_then(|child| Ok((sys::pidfd(child.id())?, child)));
         // Also closes our copies of the child's ends and of the cgroup's file.
         drop(command);
         let (pidfd, mut child) = started.map_err(|error| {
             if let Some(cgroup) = &cgroup {
                 let _ = std::fs::remove_dir(cgroup);
             }
-            let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            let code = if error.kind() == io::ErrorKind::NotFound {
+                127
+            } else {
+                126
+            };
             (format!("cannot start {}: {error}", exec.argv[0]), code)
         })?;
         let pipe = |fd: OwnedFd| {
-            sys::set_nonblocking(fd.as_fd()).map_err(|error| (format!("cannot prepare a pipe: {error}"), 126))?;
+            sys::set_nonblocking(fd.as_fd())
+                .map_err(|error| (format!("cannot prepare a pipe: {error}"), 126))?;
             Ok(Watched::new(File::from(fd)))
         };
         let stdin = child.stdin.take().map(|stdin| pipe(stdin.into())).transpose()?;
-        let stdout = child.stdout.take().map(|stdout| pipe(stdout.into())).transpose()?;
-        let stderr = child.stderr.take().map(|stderr| pipe(stderr.into())).transpose()?;
-        let output = |pipe| OutputPipe { pipe, left: usize::MAX };
+        let stdout = child
+            .stdout
+            .take()
+            .map(|stdout| pipe(stdout.into()))
+            .transpose()?;
+        let stderr = child
+            .stderr
+            .take()
+            .map(|stderr| pipe(stderr.into()))
+            .transpose()?;
+        let output = |pipe| OutputPipe {
+            pipe,
+            left: usize::MAX,
+        };
         Ok(Self {
             id,
             serial,
-            tree: Tree { leader: child.id(), marker, cgroup },
+            tree: Tree {
+                leader: child.id(),
+                marker,
+                cgroup,
+            },
             child,
             process: Watched::new(pidfd),
             phase: Phase::Running,
@@ -145,8 +167,16 @@ impl Running {
 
     /// The host wants it gone.
     pub(crate) fn kill(&self) {
+        self.tree.kill();
+    }
+
+    /// The host has gone. A running command is killed, and nothing more is said of it: the next host gives its number
+    /// to another. One that was reported may have left daemons behind on purpose; they stay.
+    pub(crate) fn abandon(&mut self) {
         if self.phase != Phase::Reported {
             self.tree.kill();
+            self.phase = Phase::Reported;
+            self.close_stdin();
         }
     }
 
@@ -181,19 +211,28 @@ impl Running {
         self.report_if_drained(frames);
         let wants_output = self.phase == Phase::Reported || (room == Room::Some && self.window > 0);
         let serial = self.serial;
-        let running = self.phase == Phase::Running;
-        self.process.watch(epoll, running, Interest::Read, token(serial, Part::Process));
+        let reaped = self.phase == Phase::Reported && matches!(self.child.try_wait(), Ok(Some(_)) | Err(_));
+        let lives = self.phase == Phase::Running || (self.phase == Phase::Reported && !reaped);
+        self.process
+            .watch(epoll, lives, Interest::Read, token(serial, Part::Process));
         let writes = !self.stdin_queue.is_empty();
         if let Some(stdin) = &mut self.stdin {
             stdin.watch(epoll, writes, Interest::Write, token(serial, Part::Stdin));
         }
         for (output, part) in [(&mut self.stdout, Part::Stdout), (&mut self.stderr, Part::Stderr)] {
             if let Some(output) = output {
-                output.pipe.watch(epoll, wants_output, Interest::Read, token(serial, part));
+                output
+                    .pipe
+                    .watch(epoll, wants_output, Interest::Read, token(serial, part));
             }
         }
         let open = self.stdout.is_some() || self.stderr.is_some();
-        self.phase != Phase::Reported || open || !self.tree.forget()
+        !reaped || open || !self.tree.forget()
+    }
+
+    fn close_stdin(&mut self) {
+        self.stdin = None;
+        self.stdin_queue.clear();
     }
 
     fn write_stdin(&mut self, frames: &mut Vec<Frame>) {
@@ -209,8 +248,7 @@ impl Running {
                 // Nobody reads it any more: the rest is thrown away, as a pipe in a shell would.
                 Some(Err(_)) | None => {
                     taken += self.stdin_queue.len();
-                    self.stdin_queue.clear();
-                    self.stdin = None;
+                    self.close_stdin();
                 }
             }
         }
@@ -218,7 +256,10 @@ impl Running {
             self.stdin = None;
         }
         if taken > 0 {
-            frames.push(Frame::Credit { id: self.id, bytes: taken as u32 });
+            frames.push(Frame::Credit {
+                id: self.id,
+                bytes: taken as u32,
+            });
         }
     }
 
@@ -228,7 +269,11 @@ impl Running {
         if limit == 0 || (!discard && room == Room::None) {
             return;
         }
-        let slot = if part == Part::Stdout { &mut self.stdout } else { &mut self.stderr };
+        let slot = if part == Part::Stdout {
+            &mut self.stdout
+        } else {
+            &mut self.stderr
+        };
         let Some(output) = slot else { return };
         let mut chunk = vec![0; if discard { limit } else { limit.min(output.left) }];
         match output.pipe.inner.read(&mut chunk) {
@@ -244,7 +289,11 @@ impl Running {
                     _ => Frame::Stderr { id, bytes },
                 });
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             Err(_) => *slot = None,
         }
     }
@@ -264,8 +313,7 @@ impl Running {
         if self.phase != Phase::Ended || !drained(&self.stdout) || !drained(&self.stderr) {
             return;
         }
-        self.stdin = None;
-        self.stdin_queue.clear();
+        self.close_stdin();
         self.phase = Phase::Reported;
         // Only here is the process reaped: until now its number could be used to find its tree.
         let ending = match self.child.wait() {
@@ -281,16 +329,27 @@ impl Running {
 }
 
 fn prepare(exec: &Exec) -> Result<Command, (String, u8)> {
-    let (program, arguments) = exec.argv.split_first().ok_or(("no program was named".to_owned(), 126))?;
+    let (program, arguments) = exec
+        .argv
+        .split_first()
+        .ok_or(("no program was named".to_owned(), 126))?;
     let folder = if exec.cwd.is_empty() { "/" } else { &exec.cwd };
     if !Path::new(folder).is_dir() {
-        return Err((format!("cannot change to the folder {folder}: it does not exist"), 126));
+        return Err((
+            format!("cannot change to the folder {folder}: it does not exist"),
+            126,
+        ));
     }
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     // An agent started by a bare init has next to no environment.
-    for (name, value) in [("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/root")]
-    {
+    for (name, value) in [
+        (
+            "PATH",
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        ),
+        ("HOME", "/root"),
+    ] {
         if std::env::var_os(name).is_none() {
             command.env(name, value);
         }

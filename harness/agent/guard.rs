@@ -33,7 +33,9 @@ pub(crate) fn guard(argv: &[String]) -> Result<ExitCode, String> {
     let watched = wait(&asker, &child);
     // However the wait ended, failure included, nothing may stay.
     sys::signal(child.id() as i32, sys::SIGKILL);
-    let status = child.wait().map_err(|error| format!("cannot reap the program: {error}"));
+    let status = child
+        .wait()
+        .map_err(|error| format!("cannot reap the program: {error}"));
     kill_descendants(child.id());
     watched.map_err(|error| format!("cannot watch the program: {error}"))?;
     let status = status?;

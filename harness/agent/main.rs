@@ -7,10 +7,18 @@ mod guard;
 mod netlink;
 mod serve;
 mod setup;
-#[allow(unsafe_code, reason = "system calls that the standard library does not offer; nowhere else")]
+#[allow(
+    unsafe_code,
+    reason = "system calls that the standard library does not offer; nowhere else"
+)]
 mod sys;
 mod tree;
-#[allow(dead_code, missing_docs, unreachable_pub, reason = "the other half is used by the host's side")]
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "the other half is used by the host's side"
+)]
 mod wire;
 
 use std::io::{self, Write};
@@ -26,6 +34,7 @@ serve: obeys a host on PORT, a virtio-serial port such as /dev/virtio-ports/prov
 guard: runs PROGRAM until standard input, a socket, is closed";
 
 fn main() -> ExitCode {
+    sys::keep_inherited_descriptors();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {

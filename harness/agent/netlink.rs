@@ -48,7 +48,10 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     pub(crate) fn open() -> io::Result<Self> {
-        Ok(Self { socket: sys::route_socket()?, sequence: 0 })
+        Ok(Self {
+            socket: sys::route_socket()?,
+            sequence: 0,
+        })
     }
 
     /// All interfaces with a MAC; the loopback interface has one of zeros.
@@ -58,7 +61,8 @@ impl Netlink {
     }
 
     pub(crate) fn bring_loopback_up(&mut self) -> io::Result<()> {
-        self.request(RTM_NEWLINK, NLM_F_ACK, &link_message(LOOPBACK, LinkState::Up)).map(drop)
+        self.request(RTM_NEWLINK, NLM_F_ACK, &link_message(LOOPBACK, LinkState::Up))
+            .map(drop)
     }
 
     /// Gives an interface its MAC, addresses and default route.
@@ -70,7 +74,11 @@ impl Netlink {
             attribute(&mut message, IFLA_ADDRESS, &mac);
             self.request(RTM_NEWLINK, NLM_F_ACK, &message)?;
         }
-        let state = if interface.up { LinkState::Up } else { LinkState::Down };
+        let state = if interface.up {
+            LinkState::Up
+        } else {
+            LinkState::Down
+        };
         self.request(RTM_NEWLINK, NLM_F_ACK, &link_message(index, state))?;
         for (address, prefix) in &interface.addresses {
             let message = address_message(index, *address, *prefix);
@@ -148,7 +156,10 @@ fn parse_link(body: &[u8]) -> Option<Link> {
         let length = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));
         let kind = u16::from_ne_bytes(*attributes.get(2..)?.first_chunk()?);
         if kind == IFLA_ADDRESS {
-            return Some(Link { index, mac: attributes.get(4..length)?.try_into().ok()? });
+            return Some(Link {
+                index,
+                mac: attributes.get(4..length)?.try_into().ok()?,
+            });
         }
         attributes = attributes.get(length.max(4).next_multiple_of(4)..)?;
     }
@@ -191,7 +202,20 @@ fn default_route_message(index: u32, gateway: IpAddr) -> Vec<u8> {
     const RTPROT_STATIC: u8 = 4;
     const RTN_UNICAST: u8 = 1;
     let (family, bytes) = family_and_bytes(gateway);
-    let mut message = vec![family, 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0];
+    let mut message = vec![
+        family,
+        0,
+        0,
+        0,
+        RT_TABLE_MAIN,
+        RTPROT_STATIC,
+        0,
+        RTN_UNICAST,
+        0,
+        0,
+        0,
+        0,
+    ];
     attribute(&mut message, RTA_GATEWAY, &bytes);
     attribute(&mut message, RTA_OIF, &index.to_ne_bytes());
     message

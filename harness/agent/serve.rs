@@ -49,21 +49,34 @@ impl Port {
         if let Some(path) = name.strip_prefix("unix:") {
             let stream = OwnedFd::from(UnixStream::connect(path)?);
             sys::set_nonblocking(stream.as_fd())?;
-            return Ok(Self { stream: stream.into(), at_end: AtEnd::Stop });
+            return Ok(Self {
+                stream: stream.into(),
+                at_end: AtEnd::Stop,
+            });
         }
         let path = device(Path::new(name)).unwrap_or_else(|| name.into());
-        let stream = OpenOptions::new().read(true).write(true).custom_flags(sys::O_NONBLOCK).open(path)?;
-        Ok(Self { stream, at_end: AtEnd::WaitForHost })
+        let stream = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(sys::O_NONBLOCK)
+            .open(path)?;
+        Ok(Self {
+            stream,
+            at_end: AtEnd::WaitForHost,
+        })
     }
 }
 
 /// The device behind `/dev/virtio-ports/NAME`. That link is made by udev, which starts late or never.
 fn device(link: &Path) -> Option<PathBuf> {
     let wanted = link.file_name().filter(|_| !link.exists())?;
-    fs::read_dir("/sys/class/virtio-ports").ok()?.flatten().find_map(|port| {
-        let name = fs::read_to_string(port.path().join("name")).ok()?;
-        (wanted == name.trim_end()).then(|| Path::new("/dev").join(port.file_name()))
-    })
+    fs::read_dir("/sys/class/virtio-ports")
+        .ok()?
+        .flatten()
+        .find_map(|port| {
+            let name = fs::read_to_string(port.path().join("name")).ok()?;
+            (wanted == name.trim_end()).then(|| Path::new("/dev").join(port.file_name()))
+        })
 }
 
 enum Flow {
@@ -105,11 +118,14 @@ impl Server {
     /// Waits, then does all there is to do.
     fn turn(&mut self) -> io::Result<Flow> {
         let next = self.commands.values().filter_map(Running::deadline).min();
-        let tokens = self.epoll.wait(next.map(|deadline| deadline.saturating_duration_since(Instant::now())))?;
+        let tokens = self
+            .epoll
+            .wait(next.map(|deadline| deadline.saturating_duration_since(Instant::now())))?;
         for token in tokens {
             if token == PORT_TOKEN {
                 if let Flow::Stop = self.receive()? {
                     self.end_session();
+                    self.settle();
                     return Ok(Flow::Stop);
                 }
                 continue;
@@ -127,7 +143,11 @@ impl Server {
     }
 
     fn room(&self) -> Room {
-        if self.unsent.len() - self.sent < ENOUGH_UNSENT { Room::Some } else { Room::None }
+        if self.unsent.len() - self.sent < ENOUGH_UNSENT {
+            Room::Some
+        } else {
+            Room::None
+        }
     }
 
     /// Reads until the port is empty: it tells of changes only.
@@ -162,13 +182,14 @@ impl Server {
         self.session = Some(nonce);
         self.unsent = wire::preamble(&nonce);
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        self.send(&[Frame::Welcome { boot_id: boot_id.trim_end().to_owned() }]);
+        self.send(&[Frame::Welcome {
+            boot_id: boot_id.trim_end().to_owned(),
+        }]);
     }
 
-    /// Nobody is left to hear of the running commands: they are killed. Those that were reported may have left
-    /// daemons behind on purpose, so they stay.
+    /// Nobody is left to hear of the running commands.
     fn end_session(&mut self) {
-        self.commands.values().for_each(Running::kill);
+        self.commands.values_mut().for_each(Running::abandon);
         self.session = None;
         self.unsent.clear();
         self.sent = 0;
@@ -179,13 +200,19 @@ impl Server {
         match frame {
             Frame::Setup(setup) => frames.push(match setup::apply(&setup) {
                 Ok(()) => Frame::Ready,
-                Err(failure) => Frame::SetupFailed { step: failure.step, error: failure.error },
+                Err(failure) => Frame::SetupFailed {
+                    step: failure.step,
+                    error: failure.error,
+                },
             }),
             Frame::Exec { id, exec } => self.start(id, &exec, &mut frames),
             Frame::Stdin { id, bytes } => match self.command(id) {
                 Some(command) => command.feed(&bytes.0, &mut frames),
                 // It has ended; the host may not know yet and must not wait for credit.
-                None => frames.push(Frame::Credit { id, bytes: bytes.0.len() as u32 }),
+                None => frames.push(Frame::Credit {
+                    id,
+                    bytes: bytes.0.len() as u32,
+                }),
             },
             Frame::StdinEnd { id } => {
                 if let Some(command) = self.command(id) {
@@ -220,7 +247,12 @@ impl Server {
     fn start(&mut self, id: u32, exec: &wire::Exec, frames: &mut Vec<Frame>) {
         self.last_serial += 1;
         let serial = self.last_serial;
-        let session: String = self.session.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
+        let session: String = self
+            .session
+            .iter()
+            .flatten()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         match Running::start(id, serial, exec, format!("{session}-{serial}"), &self.cgroups) {
             Ok(command) => {
                 self.commands.insert(serial, command);
@@ -228,7 +260,10 @@ impl Server {
             Err((message, code)) => {
                 let bytes = Bytes(format!("{message}\n").into_bytes());
                 frames.push(Frame::Stderr { id, bytes });
-                frames.push(Frame::Exit { id, ending: Ending::Code(code) });
+                frames.push(Frame::Exit {
+                    id,
+                    ending: Ending::Code(code),
+                });
             }
         }
     }
@@ -236,19 +271,25 @@ impl Server {
     fn keep_deadlines(&mut self) {
         let now = Instant::now();
         let late = |command: &&mut Running| command.deadline().is_some_and(|deadline| deadline <= now);
-        self.commands.values_mut().filter(late).for_each(Running::kill_at_deadline);
+        self.commands
+            .values_mut()
+            .filter(late)
+            .for_each(Running::kill_at_deadline);
     }
 
     fn settle(&mut self) {
         let (room, epoll, mut frames) = (self.room(), &self.epoll, Vec::new());
-        self.commands.retain(|_, command| command.settle(epoll, room, &mut frames));
+        self.commands
+            .retain(|_, command| command.settle(epoll, room, &mut frames));
         self.send(&frames);
     }
 
     fn send(&mut self, frames: &[Frame]) {
         // Without a session nobody would understand them.
         if let Some(nonce) = &self.session {
-            frames.iter().for_each(|frame| wire::encode(frame, nonce, &mut self.unsent));
+            frames
+                .iter()
+                .for_each(|frame| wire::encode(frame, nonce, &mut self.unsent));
         }
     }
 

@@ -25,7 +25,10 @@ trait Step<T> {
 
 impl<T> Step<T> for io::Result<T> {
     fn step(self, name: impl Into<String>) -> Result<T, Failure> {
-        self.map_err(|error| Failure { step: name.into(), error: error.to_string() })
+        self.map_err(|error| Failure {
+            step: name.into(),
+            error: error.to_string(),
+        })
     }
 }
 
@@ -46,9 +49,18 @@ pub(crate) fn apply(setup: &Setup) -> Result<(), Failure> {
     if !setup.interfaces.is_empty() {
         configure_network(&setup.interfaces)?;
     }
-    setup.mounts.iter().try_for_each(|mount| mount_disk(mount).step(format!("mount {}", mount.target)))?;
-    setup.files.iter().try_for_each(|file| write_file(file).step(format!("file {}", file.path)))?;
-    setup.commands.iter().try_for_each(|argv| run(argv).step(format!("command {}", argv.join(" "))))
+    setup
+        .mounts
+        .iter()
+        .try_for_each(|mount| mount_disk(mount).step(format!("mount {}", mount.target)))?;
+    setup
+        .files
+        .iter()
+        .try_for_each(|file| write_file(file).step(format!("file {}", file.path)))?;
+    setup
+        .commands
+        .iter()
+        .try_for_each(|argv| run(argv).step(format!("command {}", argv.join(" "))))
 }
 
 fn add_entropy(bytes: &[u8]) -> io::Result<()> {
@@ -58,11 +70,17 @@ fn add_entropy(bytes: &[u8]) -> io::Result<()> {
 fn hosts_file(hostname: Option<&str>, hosts: &[(IpAddr, Vec<String>)]) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     if let Some(hostname) = hostname
-        && !hosts.iter().any(|(_, names)| names.iter().any(|name| name == hostname))
+        && !hosts
+            .iter()
+            .any(|(_, names)| names.iter().any(|name| name == hostname))
     {
         text += &format!("127.0.1.1 {hostname}\n");
     }
-    text.extend(hosts.iter().map(|(address, names)| format!("{address} {}\n", names.join(" "))));
+    text.extend(
+        hosts
+            .iter()
+            .map(|(address, names)| format!("{address} {}\n", names.join(" "))),
+    );
     text
 }
 
@@ -82,10 +100,19 @@ fn configure_network(interfaces: &[Interface]) -> Result<(), Failure> {
 }
 
 fn mount_disk(mount: &Mount) -> io::Result<()> {
-    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("no disk has the serial {}", mount.serial));
+    let missing = || {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("no disk has the serial {}", mount.serial),
+        )
+    };
     let device = disk_with_serial(&mount.serial).ok_or_else(missing)?;
     fs::create_dir_all(&mount.target)?;
-    let access = if mount.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let access = if mount.read_only {
+        Access::ReadOnly
+    } else {
+        Access::ReadWrite
+    };
     sys::mount_at(&device.to_string_lossy(), &mount.target, &mount.fstype, access)
 }
 
@@ -99,12 +126,20 @@ fn disk_with_serial(serial: &str) -> Option<PathBuf> {
 /// Written beside its place and renamed, so that it is never seen half written or with the wrong owner.
 fn write_file(file: &SetupFile) -> io::Result<()> {
     let path = Path::new(&file.path);
-    let folder = path.parent().filter(|_| path.is_absolute()).ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = path
+        .parent()
+        .filter(|_| path.is_absolute())
+        .ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
     let mut beside = file.path.clone();
     beside += ".provisor-new";
     let mut open = OpenOptions::new();
-    let mut written = open.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut written = open
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
     written.write_all(&file.content.0)?;
     chown(&beside, Some(file.uid), Some(file.gid))?;
     written.set_permissions(Permissions::from_mode(file.mode))?;
@@ -113,7 +148,10 @@ fn write_file(file: &SetupFile) -> io::Result<()> {
 
 fn run(argv: &[String]) -> io::Result<()> {
     let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()?;
     if output.status.success() {
         return Ok(());
     }
@@ -128,11 +166,17 @@ mod tests {
 
     #[test]
     fn a_host_name_without_an_address_points_at_the_host_itself() {
-        let peer = ("10.0.0.2".parse().unwrap(), vec!["db".to_owned(), "db.mesh".to_owned()]);
+        let peer = (
+            "10.0.0.2".parse().unwrap(),
+            vec!["db".to_owned(), "db.mesh".to_owned()],
+        );
         assert_eq!(
             hosts_file(Some("app"), std::slice::from_ref(&peer)),
             "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 app\n10.0.0.2 db db.mesh\n"
         );
-        assert_eq!(hosts_file(Some("db"), &[peer]), "127.0.0.1 localhost\n::1 localhost\n10.0.0.2 db db.mesh\n");
+        assert_eq!(
+            hosts_file(Some("db"), &[peer]),
+            "127.0.0.1 localhost\n::1 localhost\n10.0.0.2 db db.mesh\n"
+        );
     }
 }

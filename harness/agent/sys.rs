@@ -55,7 +55,11 @@ pub(crate) const SIGKILL: i32 = 9;
 pub(crate) const O_NONBLOCK: i32 = 0o4000;
 
 fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 fn owned(result: c_int) -> io::Result<OwnedFd> {
@@ -107,12 +111,22 @@ impl Epoll {
     /// The tokens of what is ready, at the latest after `timeout`; without one it waits for ever.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<u64>> {
         // Rounded up: a wait that ends just before a deadline would turn in circles until it comes.
-        let milliseconds =
-            timeout.map_or(-1, |timeout| timeout.as_micros().div_ceil(1000).try_into().unwrap_or(c_int::MAX));
+        let milliseconds = timeout.map_or(-1, |timeout| {
+            timeout
+                .as_micros()
+                .div_ceil(1000)
+                .try_into()
+                .unwrap_or(c_int::MAX)
+        });
         let mut events = [EpollEvent { events: 0, token: 0 }; 32];
         // SAFETY: the kernel writes at most as many events as the array has.
         let ready = check(unsafe {
-            epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as c_int, milliseconds)
+            epoll_wait(
+                self.0.as_raw_fd(),
+                events.as_mut_ptr(),
+                events.len() as c_int,
+                milliseconds,
+            )
         });
         match ready {
             Ok(ready) => Ok(events[..ready as usize].iter().map(|event| event.token).collect()),
@@ -155,6 +169,14 @@ pub(crate) fn signal(pid: i32, signal: i32) {
     unsafe { kill(pid, signal) };
 }
 
+/// Whatever descriptors besides the three streams this process was started with, its children do not get them.
+pub(crate) fn keep_inherited_descriptors() {
+    const SYS_CLOSE_RANGE: c_long = 436;
+    const CLOSE_RANGE_CLOEXEC: c_uint = 4;
+    // SAFETY: takes integers only and closes nothing here. A kernel before 5.11 refuses, and then all is as it was.
+    unsafe { syscall(SYS_CLOSE_RANGE, 3 as c_uint, c_uint::MAX, CLOSE_RANGE_CLOEXEC) };
+}
+
 /// Reaps every child that has ended, whoever started it.
 pub(crate) fn reap_all() {
     const WNOHANG: c_int = 1;
@@ -188,7 +210,11 @@ pub(crate) fn dies_with_parent(command: &mut Command) {
         command.pre_exec(move || {
             check(prctl(PR_SET_PDEATHSIG, SIGKILL as c_ulong, 0, 0, 0))?;
             // The parent may have ended before the line above.
-            if getppid() == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(ESRCH)) }
+            if getppid() == parent {
+                Ok(())
+            } else {
+                Err(io::Error::from_raw_os_error(ESRCH))
+            }
         });
     }
 }
@@ -245,9 +271,22 @@ pub(crate) fn mount_at(source: &str, target: &str, fstype: &str, access: Access)
         Access::ReadOnly => MS_RDONLY,
         Access::ReadWrite => 0,
     };
-    let [source, target, fstype] = [CString::new(source)?, CString::new(target)?, CString::new(fstype)?];
+    let [source, target, fstype] = [
+        CString::new(source)?,
+        CString::new(target)?,
+        CString::new(fstype)?,
+    ];
     // SAFETY: the three strings live through the call; no data is passed.
-    check(unsafe { mount(source.as_ptr(), target.as_ptr(), fstype.as_ptr(), flags, std::ptr::null()) }).map(drop)
+    check(unsafe {
+        mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            fstype.as_ptr(),
+            flags,
+            std::ptr::null(),
+        )
+    })
+    .map(drop)
 }
 
 /// A socket to the kernel's routing tables. Plain reads and writes work on it.

@@ -29,12 +29,19 @@ pub(crate) enum Cgroups {
 }
 
 impl Cgroups {
-    /// Finds out by making one.
+    /// Finds out by making one. Removes what agents that were killed have left.
     pub(crate) fn probe() -> Self {
-        let Some(own) = own_cgroup() else { return Self::Unavailable };
+        let Some(own) = own_cgroup() else {
+            return Self::Unavailable;
+        };
+        sweep(&own);
         let probe = own.join(format!("provisor-{}-probe", std::process::id()));
         let usable = fs::create_dir(&probe).is_ok() && probe.join("cgroup.kill").exists();
-        if fs::remove_dir(&probe).is_ok() && usable { Self::Under(own) } else { Self::Unavailable }
+        if fs::remove_dir(&probe).is_ok() && usable {
+            Self::Under(own)
+        } else {
+            Self::Unavailable
+        }
     }
 
     /// A new cgroup, and the file through which a process enters it.
@@ -52,6 +59,19 @@ impl Cgroups {
     }
 }
 
+/// Only the empty ones go; the kernel refuses the others.
+fn sweep(own: &Path) {
+    for entry in fs::read_dir(own).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let agent = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("provisor-")?.split('-').next());
+        if agent.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
 /// The folder of this process's cgroup, by the two files that describe it.
 fn own_cgroup() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -64,7 +84,8 @@ fn cgroup_folder(mountinfo: &str, cgroup: &str) -> Option<PathBuf> {
     let (root, mounted_at) = mountinfo.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
-        kind.starts_with("cgroup2 ").then_some((fields.next()?, fields.next()?))
+        kind.starts_with("cgroup2 ")
+            .then_some((fields.next()?, fields.next()?))
     })?;
     let below = Path::new(own).strip_prefix(root).ok()?;
     Some(Path::new(mounted_at).join(below))
@@ -92,7 +113,9 @@ impl Tree {
 
     /// Removes what the kernel keeps of the tree. False while something still lives in it.
     pub(crate) fn forget(&self) -> bool {
-        self.cgroup.as_ref().is_none_or(|cgroup| fs::remove_dir(cgroup).is_ok())
+        self.cgroup
+            .as_ref()
+            .is_none_or(|cgroup| fs::remove_dir(cgroup).is_ok())
     }
 
     /// Sends the signal to all there are. False when there are none.
@@ -109,7 +132,9 @@ impl Tree {
             }
             None => {
                 let members = members(&processes(), self.leader, |pid| carries_marker(pid, &self.marker));
-                members.iter().for_each(|pid| sys::signal(*pid as i32, sys::SIGKILL));
+                members
+                    .iter()
+                    .for_each(|pid| sys::signal(*pid as i32, sys::SIGKILL));
                 !members.is_empty()
             }
         }
@@ -126,7 +151,9 @@ pub(crate) struct Process {
 
 /// The process table. Whoever ends while it is read is left out.
 pub(crate) fn processes() -> BTreeMap<u32, Process> {
-    let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return BTreeMap::new();
+    };
     entries
         .filter_map(|entry| {
             let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
@@ -143,7 +170,11 @@ fn parse_stat(stat: &str) -> Option<Process> {
     let alive = !matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
-    Some(Process { parent, session, alive })
+    Some(Process {
+        parent,
+        session,
+        alive,
+    })
 }
 
 /// The living processes that belong to the command of `leader`.
@@ -154,7 +185,12 @@ fn members(
 ) -> BTreeSet<u32> {
     let mut members = descendants(processes, leader);
     members.insert(leader);
-    members.extend(processes.iter().filter(|(_, process)| process.session == leader).map(|(pid, _)| *pid));
+    members.extend(
+        processes
+            .iter()
+            .filter(|(_, process)| process.session == leader)
+            .map(|(pid, _)| *pid),
+    );
     members.extend(processes.keys().filter(|pid| carries_marker(**pid)));
     members.retain(|pid| processes.get(pid).is_some_and(|process| process.alive));
     members
@@ -165,16 +201,24 @@ pub(crate) fn descendants(processes: &BTreeMap<u32, Process>, ancestor: u32) -> 
     let mut found = BTreeSet::new();
     let mut generation = vec![ancestor];
     while !generation.is_empty() {
-        let children = processes.iter().filter(|(_, process)| generation.contains(&process.parent));
-        generation = children.map(|(pid, _)| *pid).filter(|pid| found.insert(*pid)).collect();
+        let children = processes
+            .iter()
+            .filter(|(_, process)| generation.contains(&process.parent));
+        generation = children
+            .map(|(pid, _)| *pid)
+            .filter(|pid| found.insert(*pid))
+            .collect();
     }
     found
 }
 
 fn carries_marker(pid: u32, marker: &str) -> bool {
     let entry = format!("{MARKER}={marker}");
-    fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|line| line == entry.as_bytes()))
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
+        environment
+            .split(|byte| *byte == 0)
+            .any(|line| line == entry.as_bytes())
+    })
 }
 
 #[cfg(test)]
@@ -188,7 +232,11 @@ mod tests {
         let legacy = "33 32 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu";
         let container = "41 32 0:37 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
         let cases = [
-            (unified, "0::/system.slice/agent.service\n", Some("/sys/fs/cgroup/system.slice/agent.service")),
+            (
+                unified,
+                "0::/system.slice/agent.service\n",
+                Some("/sys/fs/cgroup/system.slice/agent.service"),
+            ),
             (hybrid, "1:cpu:/x\n0::/a\n", Some("/sys/fs/cgroup/unified/a")),
             (container, "0::/box/inner\n", Some("/sys/fs/cgroup/inner")),
             (container, "0::/elsewhere\n", None),
@@ -196,7 +244,11 @@ mod tests {
             (legacy, "0::/\n", None),
         ];
         for (mountinfo, cgroup, expected) in cases {
-            assert_eq!(cgroup_folder(mountinfo, cgroup), expected.map(PathBuf::from), "{mountinfo}");
+            assert_eq!(
+                cgroup_folder(mountinfo, cgroup),
+                expected.map(PathBuf::from),
+                "{mountinfo}"
+            );
         }
     }
 
@@ -209,16 +261,29 @@ mod tests {
 
     #[test]
     fn descent_session_and_marker_each_make_a_member() {
-        let process = |parent, session| Process { parent, session, alive: true };
+        let process = |parent, session| Process {
+            parent,
+            session,
+            alive: true,
+        };
         let table = BTreeMap::from([
             (10, process(1, 10)),
             (11, process(10, 10)),
             (12, process(11, 12)),
             (13, process(1, 10)),
             (14, process(1, 14)),
-            (15, Process { alive: false, ..process(10, 10) }),
+            (
+                15,
+                Process {
+                    alive: false,
+                    ..process(10, 10)
+                },
+            ),
             (20, process(1, 20)),
         ]);
-        assert_eq!(members(&table, 10, |pid| pid == 14), BTreeSet::from([10, 11, 12, 13, 14]));
+        assert_eq!(
+            members(&table, 10, |pid| pid == 14),
+            BTreeSet::from([10, 11, 12, 13, 14])
+        );
     }
 }

@@ -218,18 +218,45 @@ impl Wire for Frame {
     }
     fn take(input: &mut &[u8]) -> Option<Self> {
         Some(match u8::take(input)? {
-            0 => Frame::Welcome { boot_id: Wire::take(input)? },
+            0 => Frame::Welcome {
+                boot_id: Wire::take(input)?,
+            },
             1 => Frame::Setup(Box::new(Wire::take(input)?)),
             2 => Frame::Ready,
-            3 => Frame::SetupFailed { step: Wire::take(input)?, error: Wire::take(input)? },
-            4 => Frame::Exec { id: Wire::take(input)?, exec: Wire::take(input)? },
-            5 => Frame::Stdin { id: Wire::take(input)?, bytes: Wire::take(input)? },
-            6 => Frame::StdinEnd { id: Wire::take(input)? },
-            7 => Frame::Kill { id: Wire::take(input)? },
-            8 => Frame::Stdout { id: Wire::take(input)?, bytes: Wire::take(input)? },
-            9 => Frame::Stderr { id: Wire::take(input)?, bytes: Wire::take(input)? },
-            10 => Frame::Credit { id: Wire::take(input)?, bytes: Wire::take(input)? },
-            11 => Frame::Exit { id: Wire::take(input)?, ending: Wire::take(input)? },
+            3 => Frame::SetupFailed {
+                step: Wire::take(input)?,
+                error: Wire::take(input)?,
+            },
+            4 => Frame::Exec {
+                id: Wire::take(input)?,
+                exec: Wire::take(input)?,
+            },
+            5 => Frame::Stdin {
+                id: Wire::take(input)?,
+                bytes: Wire::take(input)?,
+            },
+            6 => Frame::StdinEnd {
+                id: Wire::take(input)?,
+            },
+            7 => Frame::Kill {
+                id: Wire::take(input)?,
+            },
+            8 => Frame::Stdout {
+                id: Wire::take(input)?,
+                bytes: Wire::take(input)?,
+            },
+            9 => Frame::Stderr {
+                id: Wire::take(input)?,
+                bytes: Wire::take(input)?,
+            },
+            10 => Frame::Credit {
+                id: Wire::take(input)?,
+                bytes: Wire::take(input)?,
+            },
+            11 => Frame::Exit {
+                id: Wire::take(input)?,
+                ending: Wire::take(input)?,
+            },
             _ => return None,
         })
     }
@@ -289,12 +316,20 @@ enum Opening {
 impl Decoder {
     /// The agent's side: whoever sends a preamble opens a session.
     pub fn for_any_session() -> Self {
-        Self { opening: Opening::ByAnyone, session: None, pending: Vec::new(), tail: Vec::new() }
+        Self {
+            opening: Opening::ByAnyone,
+            session: None,
+            pending: Vec::new(),
+            tail: Vec::new(),
+        }
     }
 
     /// The host's side: what the agent still had to say to an earlier host is passed over.
     pub fn for_session(nonce: Nonce) -> Self {
-        Self { opening: Opening::By(nonce), ..Self::for_any_session() }
+        Self {
+            opening: Opening::By(nonce),
+            ..Self::for_any_session()
+        }
     }
 
     /// Takes bytes of the stream and appends what they complete.
@@ -316,9 +351,12 @@ impl Decoder {
 
     /// Notes the bytes in the tail; opens a session if a preamble ends there.
     fn opens(&mut self, bytes: &[u8], decoded: &mut Vec<Decoded>) -> bool {
-        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(PREAMBLE)..]);
+        self.tail
+            .extend_from_slice(&bytes[bytes.len().saturating_sub(PREAMBLE)..]);
         self.tail.drain(..self.tail.len().saturating_sub(PREAMBLE));
-        let Some((version, nonce)) = parse_preamble(&self.tail) else { return false };
+        let Some((version, nonce)) = parse_preamble(&self.tail) else {
+            return false;
+        };
         if matches!(self.opening, Opening::By(expected) if expected != nonce) {
             return false;
         }
@@ -354,12 +392,18 @@ struct OutOfStep;
 
 fn next_frame(rest: &mut &[u8], nonce: &Nonce) -> Result<Option<Frame>, OutOfStep> {
     let mut input = *rest;
-    let Some(length) = u32::take(&mut input) else { return Ok(None) };
+    let Some(length) = u32::take(&mut input) else {
+        return Ok(None);
+    };
     if length as usize > MAX_FRAME {
         return Err(OutOfStep);
     }
-    let Some((mut body, after)) = input.split_at_checked(length as usize) else { return Ok(None) };
-    let Some((seal, after)) = after.split_at_checked(SEAL) else { return Ok(None) };
+    let Some((mut body, after)) = input.split_at_checked(length as usize) else {
+        return Ok(None);
+    };
+    let Some((seal, after)) = after.split_at_checked(SEAL) else {
+        return Ok(None);
+    };
     let frame = Frame::take(&mut body);
     match frame {
         Some(frame) if body.is_empty() && *seal == nonce[..SEAL] => {
@@ -380,7 +424,9 @@ fn parse_preamble(tail: &[u8]) -> Option<(u16, Nonce)> {
 
 /// FNV-1a: only so that the magic words within some payload are not taken for a preamble.
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 #[cfg(test)]

@@ -7,12 +7,26 @@ fn frames() -> Vec<Frame> {
     let interface = Interface {
         mac: [2, 0, 0, 0, 0, 1],
         new_mac: Some([2, 0, 0, 0, 0, 2]),
-        addresses: vec![("10.0.0.1".parse().unwrap(), 24), ("fd00::1".parse().unwrap(), 64)],
+        addresses: vec![
+            ("10.0.0.1".parse().unwrap(), 24),
+            ("fd00::1".parse().unwrap(), 64),
+        ],
         gateway: Some("10.0.0.2".parse().unwrap()),
         up: true,
     };
-    let file = SetupFile { path: "/a".into(), content: Bytes(vec![0, 255]), mode: 0o600, uid: 1, gid: 2 };
-    let mount = Mount { serial: "s".into(), target: "/m".into(), fstype: "ext4".into(), read_only: true };
+    let file = SetupFile {
+        path: "/a".into(),
+        content: Bytes(vec![0, 255]),
+        mode: 0o600,
+        uid: 1,
+        gid: 2,
+    };
+    let mount = Mount {
+        serial: "s".into(),
+        target: "/m".into(),
+        fstype: "ext4".into(),
+        read_only: true,
+    };
     let setup = Setup {
         entropy: Bytes(vec![9; 32]),
         clock: Some(1 << 60),
@@ -36,17 +50,35 @@ fn frames() -> Vec<Frame> {
         Frame::Setup(Box::new(setup)),
         Frame::Setup(Box::default()),
         Frame::Ready,
-        Frame::SetupFailed { step: "clock".into(), error: "denied".into() },
+        Frame::SetupFailed {
+            step: "clock".into(),
+            error: "denied".into(),
+        },
         Frame::Exec { id: 7, exec },
-        Frame::Stdin { id: 7, bytes: bytes.clone() },
+        Frame::Stdin {
+            id: 7,
+            bytes: bytes.clone(),
+        },
         Frame::StdinEnd { id: 7 },
         Frame::Kill { id: u32::MAX },
-        Frame::Stdout { id: 7, bytes: bytes.clone() },
+        Frame::Stdout {
+            id: 7,
+            bytes: bytes.clone(),
+        },
         Frame::Stderr { id: 7, bytes },
         Frame::Credit { id: 7, bytes: 3 },
-        Frame::Exit { id: 7, ending: Ending::Code(255) },
-        Frame::Exit { id: 7, ending: Ending::Signal(9) },
-        Frame::Exit { id: 7, ending: Ending::Deadline },
+        Frame::Exit {
+            id: 7,
+            ending: Ending::Code(255),
+        },
+        Frame::Exit {
+            id: 7,
+            ending: Ending::Signal(9),
+        },
+        Frame::Exit {
+            id: 7,
+            ending: Ending::Deadline,
+        },
     ]
 }
 
@@ -58,20 +90,32 @@ fn session(nonce: &Nonce) -> Vec<u8> {
 
 fn decode(decoder: &mut Decoder, bytes: &[u8], step: usize) -> Vec<Decoded> {
     let mut decoded = Vec::new();
-    bytes.chunks(step).for_each(|chunk| decoder.push(chunk, &mut decoded));
+    bytes
+        .chunks(step)
+        .for_each(|chunk| decoder.push(chunk, &mut decoded));
     decoded
 }
 
 fn opened_with_frames(nonce: Nonce) -> Vec<Decoded> {
-    let opened = Decoded::Opened { version: VERSION, nonce };
-    [opened].into_iter().chain(frames().into_iter().map(Decoded::Frame)).collect()
+    let opened = Decoded::Opened {
+        version: VERSION,
+        nonce,
+    };
+    [opened]
+        .into_iter()
+        .chain(frames().into_iter().map(Decoded::Frame))
+        .collect()
 }
 
 #[test]
 fn every_frame_is_read_back_however_the_stream_is_cut() {
     let bytes = session(&FIRST);
     for step in [1, 2, 3, 7, 40, 41, bytes.len()] {
-        assert_eq!(decode(&mut Decoder::for_any_session(), &bytes, step), opened_with_frames(FIRST), "{step}");
+        assert_eq!(
+            decode(&mut Decoder::for_any_session(), &bytes, step),
+            opened_with_frames(FIRST),
+            "{step}"
+        );
     }
 }
 
@@ -86,7 +130,14 @@ fn a_preamble_opens_a_new_session_wherever_the_old_stream_broke_off() {
             let mut decoded = decode(&mut decoder, &preamble(&SECOND), step);
             // A frame completed by the preamble's bytes has the wrong seal: it is never seen.
             decoded.retain(|item| *item != Decoded::OutOfStep);
-            assert_eq!(decoded, [Decoded::Opened { version: VERSION, nonce: SECOND }], "cut at {cut}");
+            assert_eq!(
+                decoded,
+                [Decoded::Opened {
+                    version: VERSION,
+                    nonce: SECOND
+                }],
+                "cut at {cut}"
+            );
         }
     }
 }
@@ -105,7 +156,10 @@ fn a_host_passes_over_what_was_meant_for_an_earlier_one() {
 fn the_magic_words_in_a_payload_open_nothing() {
     let mut payload = preamble(&SECOND);
     payload[20] ^= 1;
-    let frame = Frame::Stdin { id: 1, bytes: Bytes(payload) };
+    let frame = Frame::Stdin {
+        id: 1,
+        bytes: Bytes(payload),
+    };
     let mut bytes = preamble(&FIRST);
     encode(&frame, &FIRST, &mut bytes);
     let decoded = decode(&mut Decoder::for_any_session(), &bytes, 1);
@@ -118,7 +172,10 @@ fn nonsense_is_out_of_step_and_a_preamble_behind_it_is_found() {
     bytes.extend([0xff; 100]);
     let mut decoder = Decoder::for_any_session();
     assert_eq!(decode(&mut decoder, &bytes, 50)[1..], [Decoded::OutOfStep]);
-    assert_eq!(decode(&mut decoder, &session(&SECOND), 9), opened_with_frames(SECOND));
+    assert_eq!(
+        decode(&mut decoder, &session(&SECOND), 9),
+        opened_with_frames(SECOND)
+    );
 }
 
 #[test]
@@ -129,5 +186,11 @@ fn another_version_is_told() {
     let check = checksum(&bytes);
     bytes.extend(check.to_le_bytes());
     let decoded = decode(&mut Decoder::for_any_session(), &bytes, 8);
-    assert_eq!(decoded, [Decoded::Opened { version: 99, nonce: FIRST }]);
+    assert_eq!(
+        decoded,
+        [Decoded::Opened {
+            version: 99,
+            nonce: FIRST
+        }]
+    );
 }

@@ -12,7 +12,12 @@ mod process;
 mod program;
 mod session;
 #[path = "../agent/wire.rs"]
-#[allow(dead_code, missing_docs, unreachable_pub, reason = "shared with the agent, which uses the other half")]
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "shared with the agent, which uses the other half"
+)]
 mod wire;
 
 use std::sync::Arc;
@@ -70,7 +75,9 @@ impl Agent {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Ok(Self { session: Arc::new(Session::open(stream).await?) })
+        Ok(Self {
+            session: Arc::new(Session::open(stream).await?),
+        })
     }
 
     /// A text that is another one after each boot of the guest.

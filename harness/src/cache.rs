@@ -165,17 +165,19 @@ impl Cache {
         require_space(&self.root, need)
     }
 
-    /// The finished entries, by kind and key.
+    /// The finished entries, by kind and key. A folder without a lock is not an entry, and not the cache's to remove.
     pub fn list(&self) -> Result<Vec<Entry>, CacheError> {
         let mut entries = Vec::new();
         for kind in folders(&self.root)? {
             for path in folders(&kind)?.into_iter().filter(|path| !is_unfinished(path)) {
-                let used = fs::metadata(lock_path(&path)).and_then(|lock| lock.modified());
+                let Ok(used) = fs::metadata(lock_path(&path)).and_then(|lock| lock.modified()) else {
+                    continue;
+                };
                 entries.push(Entry {
                     kind: name_of(&kind),
                     key: name_of(&path),
                     bytes: disk_usage(&path),
-                    used: used.unwrap_or(SystemTime::UNIX_EPOCH),
+                    used,
                     path,
                 });
             }
@@ -287,10 +289,26 @@ fn sweep(shelf: &Path, held: &str) {
         let key = name.split('.').next().unwrap_or_default();
         let lock = open_lock(&shelf.join(key).with_extension("lock")).ok();
         let abandoned = key == held || lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok());
-        if abandoned && let Err(error) = fs::remove_dir_all(&path) {
+        // A builder's program that is still taking its mounts away is given until the next sweep.
+        if abandoned
+            && !has_mounts(&path)
+            && let Err(error) = fs::remove_dir_all(&path)
+        {
             tracing::warn!(path = %path.display(), %error, "cannot remove what a killed build left");
         }
     }
+}
+
+/// Whether something is mounted in the folder, which must then not be emptied: it could be the host's `/sys`.
+fn has_mounts(folder: &Path) -> bool {
+    let Ok(folder) = folder.canonicalize() else {
+        return false;
+    };
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .any(|at| Path::new(at).starts_with(&folder))
 }
 
 /// Moves a complete folder to its place, so that a power cut leaves either all of it or none.

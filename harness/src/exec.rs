@@ -35,5 +35,5 @@ pub(crate) use command::quote;
 pub use command::{Command, DEFAULT_DEADLINE};
 pub use error::{ExecError, Expected};
 pub use output::{ExitStatus, Output};
-pub use process::{Event, Execute, Process, Run, Stream, Transport};
 pub(crate) use process::{BoxFuture, RunningCommand};
+pub use process::{Event, Execute, Process, Run, Stream, Transport};

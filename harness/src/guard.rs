@@ -121,29 +121,49 @@ impl Guard {
     pub async fn spawn(self, cache: &Path) -> Result<Guarded, GuardError> {
         let path = install(cache)?;
         let program = self.program.clone();
-        let failed = |source| GuardError::Guard { path: path.clone(), source };
+        let failed = |source| GuardError::Guard {
+            path: path.clone(),
+            source,
+        };
         let stream = self.start(&path).map_err(failed)?;
         let (status, hold) = UnixStream::from_std(stream).map_err(failed)?.into_split();
         let mut lines = BufReader::new(status).lines();
         let pid = match Word::next(&mut lines).await {
             Some(Word::Pid(pid)) => pid,
             Some(Word::Failed(reason)) => return Err(GuardError::Program { program, reason }),
-            _ => return Err(failed(io::Error::other("it ended before it had started the program"))),
+            _ => {
+                return Err(failed(io::Error::other(
+                    "it ended before it had started the program",
+                )));
+            }
         };
         let (sender, death) = watch::channel(None);
         tokio::spawn(async move {
-            let death = Word::next(&mut lines).await.and_then(Word::death).unwrap_or(Death::Unknown);
+            let death = Word::next(&mut lines)
+                .await
+                .and_then(Word::death)
+                .unwrap_or(Death::Unknown);
             sender.send_replace(Some(death));
         });
-        Ok(Guarded { pid, hold: Some(hold), death })
+        Ok(Guarded {
+            pid,
+            hold: Some(hold),
+            death,
+        })
     }
 
     fn start(self, guard: &Path) -> io::Result<StdUnixStream> {
         let (ours, theirs) = StdUnixStream::pair()?;
         let mut command = Command::new(guard);
-        command.args(["guard", "--"]).arg(&self.program).args(&self.arguments);
+        command
+            .args(["guard", "--"])
+            .arg(&self.program)
+            .args(&self.arguments);
         command.env_clear().envs(&self.environment);
-        command.stdin(OwnedFd::from(theirs)).stdout(self.output).stderr(self.errors);
+        command
+            .stdin(OwnedFd::from(theirs))
+            .stdout(self.output)
+            .stderr(self.errors);
         // A signal to the group of this process must not end the guard before its work is done.
         let mut guard = command.process_group(0).spawn()?;
         ours.set_nonblocking(true)?;
@@ -191,7 +211,10 @@ impl Guarded {
 
 impl fmt::Debug for Guarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guarded").field("pid", &self.pid).field("death", &self.death()).finish()
+        f.debug_struct("Guarded")
+            .field("pid", &self.pid)
+            .field("death", &self.death())
+            .finish()
     }
 }
 
@@ -237,7 +260,10 @@ mod tests {
     fn each_line_of_a_guard_has_one_meaning() {
         let cases = [
             ("pid 12", Some(Word::Pid(12))),
-            ("failed No such file (os error 2)", Some(Word::Failed("No such file (os error 2)".into()))),
+            (
+                "failed No such file (os error 2)",
+                Some(Word::Failed("No such file (os error 2)".into())),
+            ),
             ("exit 255", Some(Word::Exit(255))),
             ("signal 9", Some(Word::Signal(9))),
             ("exit 256", None),

@@ -1,7 +1,8 @@
 //! The second way to run a command: SSH, as an operator would, with one key and one pinned host key.
 //!
 //! Nothing of the user who runs this is read: no `~/.ssh`, no agent, no known hosts. A connection has room for as
-//! many commands at once as the server's `MaxSessions` says, 10 by default.
+//! many commands at once as the server's `MaxSessions` says, 10 by default. What a command writes is kept in memory
+//! until the caller takes it, without a limit.
 //!
 //! SSH has no way to kill what it has started. So each command gets a variable, `PROVISOR_COMMAND`, that its
 //! descendants inherit. To kill them a second channel looks for whoever carries it, and for the rest of the session
@@ -42,10 +43,14 @@ pub enum SshError {
     #[error("cannot reach the SSH server: {0}; see that the machine runs and its port is forwarded")]
     Unreachable(#[source] std::io::Error),
     /// The server showed another key than the pinned one.
-    #[error("the SSH server does not have the pinned host key; another machine answers, or its key was replaced")]
+    #[error(
+        "the SSH server does not have the pinned host key; another machine answers, or its key was replaced"
+    )]
     HostKey,
     /// The server did not accept the key.
-    #[error("the SSH server does not accept the key for the user {user}; put its public half into the machine")]
+    #[error(
+        "the SSH server does not accept the key for the user {user}; put its public half into the machine"
+    )]
     Login {
         /// The user.
         user: String,
@@ -74,24 +79,37 @@ impl Ssh {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let host = PinnedHost { key: login.host_key.clone() };
+        let host = PinnedHost {
+            key: login.host_key.clone(),
+        };
         let connected = client::connect_stream(Arc::new(config(&login.host_key)), stream, host).await;
         let mut handle = connected.map_err(|error| match error {
             russh::Error::UnknownKey => SshError::HostKey,
             error => SshError::Protocol(error),
         })?;
         let key = PrivateKeyWithHashAlg::new(Arc::clone(&login.private_key), None);
-        let answer = handle.authenticate_publickey(&login.user, key).await.map_err(SshError::Protocol)?;
+        let answer = handle
+            .authenticate_publickey(&login.user, key)
+            .await
+            .map_err(SshError::Protocol)?;
         if !answer.success() {
-            return Err(SshError::Login { user: login.user.clone() });
+            return Err(SshError::Login {
+                user: login.user.clone(),
+            });
         }
-        Ok(Self { handle: Arc::new(handle) })
+        Ok(Self {
+            handle: Arc::new(handle),
+        })
     }
 }
 
 impl Transport for Ssh {
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, ExecError>> {
-        Box::pin(async move { channel::start(Arc::clone(&self.handle), command).await.map(Process::new) })
+        Box::pin(async move {
+            channel::start(Arc::clone(&self.handle), command)
+                .await
+                .map(Process::new)
+        })
     }
 }
 
@@ -101,10 +119,19 @@ fn config(host_key: &PublicKey) -> client::Config {
         // The server is asked for the kind of key that is pinned, whatever others it has.
         key: Cow::Owned(vec![host_key.algorithm()]),
         // 0.1 s faster in an emulated guest than what resists quantum computers.
-        kex: Cow::Borrowed(&[kex::CURVE25519, kex::CURVE25519_PRE_RFC_8731, kex::EXTENSION_SUPPORT_AS_CLIENT]),
+        kex: Cow::Borrowed(&[
+            kex::CURVE25519,
+            kex::CURVE25519_PRE_RFC_8731,
+            kex::EXTENSION_SUPPORT_AS_CLIENT,
+        ]),
         ..Preferred::default()
     };
-    client::Config { preferred, inactivity_timeout: None, nodelay: true, ..client::Config::default() }
+    client::Config {
+        preferred,
+        inactivity_timeout: None,
+        nodelay: true,
+        ..client::Config::default()
+    }
 }
 
 /// Accepts one host key.

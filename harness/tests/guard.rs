@@ -52,7 +52,7 @@ async fn the_program_gets_its_arguments_its_environment_and_nothing_else() {
     let (reader, writer) = pipe().unwrap();
     let (errors, error_writer) = pipe().unwrap();
     let guarded = Guard::new("/bin/sh")
-        .args(["-c", "echo \"$1\"; cd /proc/$$; tr '\\0' '\\n' <environ; readlink fd/0; echo fd/* >&2; echo $$ >&2"])
+        .args(["-c", "echo \"$1\"; cd /proc/$$; tr '\\0' '\\n' <environ; readlink fd/0; ls /proc/self/fd >&2; echo $$ >&2"])
         .args(["sh", "an argument"])
         .env("VALUE", "a value")
         .stdout(File::from(OwnedFd::from(writer)))
@@ -62,15 +62,23 @@ async fn the_program_gets_its_arguments_its_environment_and_nothing_else() {
         .unwrap();
     assert_eq!(guarded.wait().await, Death::Exited(0));
     assert_eq!(to_end(reader), "an argument\nVALUE=a value\n/dev/null\n");
-    assert_eq!(to_end(errors), format!("fd/0 fd/1 fd/2\n{}\n", guarded.pid()));
+    assert_eq!(to_end(errors), format!("0\n1\n2\n3\n{}\n", guarded.pid()));
 }
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
     let cache = tempfile::tempdir().unwrap();
-    let error = Guard::new("/no/such/program").spawn(cache.path()).await.unwrap_err();
+    let error = Guard::new("/no/such/program")
+        .spawn(cache.path())
+        .await
+        .unwrap_err();
     assert!(matches!(error, GuardError::Program { .. }), "{error:?}");
-    assert!(error.to_string().starts_with("cannot start /no/such/program: No such file"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("cannot start /no/such/program: No such file"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -78,7 +86,11 @@ async fn kill_returns_when_program_and_descendants_are_gone() {
     let cache = tempfile::tempdir().unwrap();
     let (reader, writer) = pipe().unwrap();
     let mut reader = BufReader::new(reader);
-    let mut guarded = shell(TREE).stdout(OwnedFd::from(writer).into()).spawn(cache.path()).await.unwrap();
+    let mut guarded = shell(TREE)
+        .stdout(OwnedFd::from(writer).into())
+        .spawn(cache.path())
+        .await
+        .unwrap();
     wait_until_up(&mut reader);
     assert_eq!(guarded.death(), None);
     assert_eq!(guarded.kill().await, Death::Signal(9));
@@ -92,7 +104,11 @@ async fn dropping_it_kills_it() {
     let cache = tempfile::tempdir().unwrap();
     let (reader, writer) = pipe().unwrap();
     let mut reader = BufReader::new(reader);
-    let guarded = shell(TREE).stdout(OwnedFd::from(writer).into()).spawn(cache.path()).await.unwrap();
+    let guarded = shell(TREE)
+        .stdout(OwnedFd::from(writer).into())
+        .spawn(cache.path())
+        .await
+        .unwrap();
     wait_until_up(&mut reader);
     drop(guarded);
     assert_eq!(to_end(reader), "");
@@ -103,7 +119,11 @@ async fn descendants_do_not_outlive_a_program_that_ends_by_itself() {
     let cache = tempfile::tempdir().unwrap();
     let (reader, writer) = pipe().unwrap();
     let text = "setsid sleep 1000 & (setsid sleep 1000 &) ; exit 7";
-    let guarded = shell(text).stdout(OwnedFd::from(writer).into()).spawn(cache.path()).await.unwrap();
+    let guarded = shell(text)
+        .stdout(OwnedFd::from(writer).into())
+        .spawn(cache.path())
+        .await
+        .unwrap();
     assert_eq!(guarded.wait().await, Death::Exited(7));
     assert_eq!(to_end(reader), "");
 }
@@ -127,15 +147,27 @@ const HOLDER_FOLDER: &str = "PROVISOR_TEST_HOLDER_FOLDER";
 #[tokio::test]
 async fn the_program_dies_with_the_process_that_asked_even_by_sigkill() {
     if let Some(folder) = std::env::var_os(HOLDER_FOLDER) {
-        let output = File::options().write(true).open(Path::new(&folder).join("output")).unwrap();
-        shell(TREE).stdout(output).spawn(Path::new(&folder)).await.unwrap().wait().await;
+        let output = File::options()
+            .write(true)
+            .open(Path::new(&folder).join("output"))
+            .unwrap();
+        shell(TREE)
+            .stdout(output)
+            .spawn(Path::new(&folder))
+            .await
+            .unwrap()
+            .wait()
+            .await;
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("output");
     assert!(Command::new("mkfifo").arg(&output).status().unwrap().success());
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_program_dies_with_the_process_that_asked_even_by_sigkill"])
+        .args([
+            "--exact",
+            "the_program_dies_with_the_process_that_asked_even_by_sigkill",
+        ])
         .env(HOLDER_FOLDER, folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -150,7 +182,12 @@ async fn the_program_dies_with_the_process_that_asked_even_by_sigkill() {
 
 fn parent(pid: u32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().to_owned()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 fn kill_hard(pid: &str) {

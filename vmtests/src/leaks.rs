@@ -1,9 +1,12 @@
 //! Looks for canaries in a guest: in files, in the journal, in the command line of every program that was started.
 
-use anyhow::{Context as _, Result, ensure};
-use provisor_harness::Machine;
-use provisor_harness::exec::{Command, ExitStatus, Execute as _};
+use std::path::Path;
 
+use anyhow::{Context as _, Result, ensure};
+use provisor_harness::exec::{Command, ExitStatus};
+use provisor_harness::machine::Machine;
+
+use crate::bootstrap::{Hosts, STATE_HOME};
 use crate::canary::Canary;
 
 /// Where the evidence that is no file of its own is written before a search.
@@ -87,4 +90,45 @@ async fn collect_evidence(machine: &Machine) -> Result<()> {
         .sum::<Result<u64>>()?;
     ensure!(lost == 0, "{lost} command lines of {} were not recorded: the buffer is too small", machine.name());
     Ok(())
+}
+
+/// Searches all hosts of the bootstrap fleet, and what the lab wrote down on this side.
+///
+/// What is left out is where a secret belongs: the deployer's grants at rest, the hosts' delivered grants, SSH keys.
+pub async fn search_all(hosts: &Hosts, artifacts: &Path, canaries: &[Canary]) -> Result<Vec<Leak>> {
+    let mut leaks = Vec::new();
+    for host in hosts.all() {
+        leaks.extend(search(host, &["/nix/store", "/nix/var", "/etc", "/var/log", "/tmp", "/var/tmp"], canaries).await?);
+    }
+    let working_folders = hosts
+        .deployer
+        .run(format!("find {STATE_HOME} -mindepth 2 -maxdepth 2 ! -name grants"))
+        .check_ok()
+        .await?
+        .stdout_text();
+    let working_folders: Vec<&str> = working_folders.lines().collect();
+    leaks.extend(search(&hosts.deployer, &working_folders, canaries).await?);
+    leaks.extend(search(&hosts.backend, &["/var/lib/private"], canaries).await?);
+    leaks.extend(search_artifacts(artifacts, canaries)?);
+    leaks.sort();
+    leaks.dedup();
+    Ok(leaks)
+}
+
+fn search_artifacts(folder: &Path, canaries: &[Canary]) -> Result<Vec<Leak>> {
+    let mut leaks = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            leaks.extend(search_artifacts(&path, canaries)?);
+            continue;
+        }
+        let content = std::fs::read(&path)?;
+        leaks.extend(canaries.iter().filter(|canary| canary.is_in(&content)).map(|canary| Leak {
+            canary: canary.name.to_owned(),
+            machine: "this side".to_owned(),
+            path: path.display().to_string(),
+        }));
+    }
+    Ok(leaks)
 }

@@ -6,9 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Where a lab mounts the programs in its guests.
-pub const MOUNT: &str = "/opt/provisor";
-
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Name in the cargo target folder, and name in the guests.
 const OURS: [(&str, &str); 2] = [("provisor-vmtest", "provisor"), ("provisor-backend", "provisor-backend")];
@@ -21,7 +18,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// The folder to share with a guest at [`MOUNT`].
+    /// The folder to share with a guest at [`provisor_vmtests_program::MOUNT`].
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -57,7 +54,7 @@ pub fn build(say: &dyn Fn(&str)) -> Result<Programs> {
 fn cargo_build(target: &Path) -> Result<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--locked", "--profile", "guest", "--target", TARGET]);
-    cargo.args(["--package", "provisor-vmtests", "--package", "provisor-backend"]);
+    cargo.args(["--package", "provisor-vmtests-program", "--package", "provisor-backend"]);
     cargo.args(OURS.iter().flat_map(|(built, _)| ["--bin", built]));
     cargo.arg("--target-dir").arg(target);
     cargo.current_dir(workspace());

@@ -1,5 +1,7 @@
 //! The server as OpenTofu or Terraform meets it: the real program from PATH, on loopback.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, and its helpers too")]
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};

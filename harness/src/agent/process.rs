@@ -34,18 +34,28 @@ impl AgentProcess {
             deadline: u64::try_from(command.deadline.as_millis()).unwrap_or(u64::MAX),
         };
         let started = session.start(exec);
-        let Started { id, events, credit } = started.map_err(|_| ExecError::Disconnected { command: shown })?;
+        let Started { id, events, credit } =
+            started.map_err(|_| ExecError::Disconnected { command: shown })?;
         if let Some(stdin) = command.stdin {
             tokio::spawn(feed(Arc::downgrade(&session), id, stdin, credit));
         }
-        Ok(Self { session, id, events, given_up, uncredited: 0 })
+        Ok(Self {
+            session,
+            id,
+            events,
+            given_up,
+            uncredited: 0,
+        })
     }
 
     fn taken(&mut self, bytes: usize) {
         self.uncredited += bytes;
         // Not for each piece: the agent needs to hear of it only before its window is used up.
         if self.uncredited >= WINDOW / 4 {
-            self.session.send(Frame::Credit { id: self.id, bytes: self.uncredited as u32 });
+            self.session.send(Frame::Credit {
+                id: self.id,
+                bytes: self.uncredited as u32,
+            });
             self.uncredited = 0;
         }
     }
@@ -55,10 +65,15 @@ impl AgentProcess {
 async fn feed(session: std::sync::Weak<Session>, id: u32, stdin: Vec<u8>, credit: Arc<Semaphore>) {
     for chunk in stdin.chunks(CHUNK) {
         // Closed when the command has ended.
-        let Ok(permits) = credit.acquire_many(chunk.len() as u32).await else { return };
+        let Ok(permits) = credit.acquire_many(chunk.len() as u32).await else {
+            return;
+        };
         permits.forget();
         let Some(session) = session.upgrade() else { return };
-        session.send(Frame::Stdin { id, bytes: Bytes(chunk.to_vec()) });
+        session.send(Frame::Stdin {
+            id,
+            bytes: Bytes(chunk.to_vec()),
+        });
     }
     if let Some(session) = session.upgrade() {
         session.send(Frame::StdinEnd { id });

@@ -44,15 +44,26 @@ fn store(folder: &Path, path: &Path) -> io::Result<()> {
     let random: u64 = rand::random();
     let beside = path.with_extension(format!("{random:016x}.new"));
     let mut writer = Command::new("/bin/sh");
-    writer.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(&beside);
-    let mut writer = writer.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    writer
+        .args(["-c", "cat >\"$0\" && chmod 755 \"$0\""])
+        .arg(&beside);
+    let mut writer = writer
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
     // A writer that fails closes its end; what it says tells more than the broken pipe.
-    let sent = writer.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(PROGRAM));
+    let sent = writer
+        .stdin
+        .take()
+        .map_or(Ok(()), |mut stdin| stdin.write_all(PROGRAM));
     let output = writer.wait_with_output()?;
     let stored = if output.status.success() {
         sent.and_then(|()| fs::rename(&beside, path))
     } else {
-        Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()))
+        Err(io::Error::other(
+            String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
+        ))
     };
     if stored.is_err() {
         let _ = fs::remove_file(&beside);
@@ -68,20 +79,30 @@ mod tests {
     fn it_is_stored_once_and_runs() {
         let folder = tempfile::tempdir().unwrap();
         let paths: Vec<PathBuf> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| install(folder.path()).unwrap())).collect();
+            let threads: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| install(folder.path()).unwrap()))
+                .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(paths.iter().all(|path| *path == paths[0]));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert_eq!(fs::read(&paths[0]).unwrap(), PROGRAM);
         let output = Command::new(&paths[0]).output().unwrap();
-        assert!(String::from_utf8(output.stderr).unwrap().contains("usage: provisor-agent serve PORT"));
+        assert!(
+            String::from_utf8(output.stderr)
+                .unwrap()
+                .contains("usage: provisor-agent serve PORT")
+        );
     }
 
     #[test]
     fn it_is_static_and_small() {
         // A dynamic program names its interpreter.
-        assert!(!PROGRAM.windows(9).any(|window| window == b"/ld-linux" || window == b"/ld-musl-"));
+        assert!(
+            !PROGRAM
+                .windows(9)
+                .any(|window| window == b"/ld-linux" || window == b"/ld-musl-")
+        );
         assert!(PROGRAM.len() < 1_500_000, "{} bytes", PROGRAM.len());
     }
 

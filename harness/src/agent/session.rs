@@ -60,25 +60,46 @@ impl Session {
         let nonce: Nonce = rand::random();
         let (reader, mut writer) = tokio::io::split(stream);
         // Nothing may follow until it is answered: that is how the agent recognises it.
-        writer.write_all(&wire::preamble(&nonce)).await.map_err(|_| AgentError::Closed)?;
-        let mut incoming = Incoming { reader, decoder: Decoder::for_session(nonce), decoded: VecDeque::new() };
+        writer
+            .write_all(&wire::preamble(&nonce))
+            .await
+            .map_err(|_| AgentError::Closed)?;
+        let mut incoming = Incoming {
+            reader,
+            decoder: Decoder::for_session(nonce),
+            decoded: VecDeque::new(),
+        };
         let boot_id = loop {
             match incoming.next().await {
-                Some(Decoded::Opened { version: wire::VERSION, .. }) => {}
+                Some(Decoded::Opened {
+                    version: wire::VERSION,
+                    ..
+                }) => {}
                 Some(Decoded::Opened { version: theirs, .. }) => {
-                    return Err(AgentError::Version { theirs, ours: wire::VERSION });
+                    return Err(AgentError::Version {
+                        theirs,
+                        ours: wire::VERSION,
+                    });
                 }
                 Some(Decoded::Frame(Frame::Welcome { boot_id })) => break boot_id,
                 Some(Decoded::Frame(_) | Decoded::OutOfStep) | None => return Err(AgentError::Closed),
             }
         };
         let (outgoing, frames) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared { outgoing, waiting: Mutex::default(), closed: watch::Sender::new(false) });
+        let shared = Arc::new(Shared {
+            outgoing,
+            waiting: Mutex::default(),
+            closed: watch::Sender::new(false),
+        });
         let tasks = [
             tokio::spawn(read(incoming, Arc::clone(&shared))),
             tokio::spawn(write(writer, frames, nonce, Arc::clone(&shared))),
         ];
-        Ok(Self { boot_id, shared, tasks })
+        Ok(Self {
+            boot_id,
+            shared,
+            tasks,
+        })
     }
 
     pub(super) fn boot_id(&self) -> &str {
@@ -112,7 +133,13 @@ impl Session {
         let mut waiting = self.shared.open()?;
         waiting.last_id = waiting.last_id.wrapping_add(1);
         let id = waiting.last_id;
-        waiting.commands.insert(id, CommandSide { events: sender, credit: Arc::clone(&credit) });
+        waiting.commands.insert(
+            id,
+            CommandSide {
+                events: sender,
+                credit: Arc::clone(&credit),
+            },
+        );
         drop(waiting);
         self.send(Frame::Exec { id, exec });
         Ok(Started { id, events, credit })
@@ -144,7 +171,11 @@ impl Shared {
     /// Nobody may begin to wait when the reader has already told everybody that it is over.
     fn open(&self) -> Result<MutexGuard<'_, Waiting>, AgentError> {
         let waiting = self.waiting();
-        if *self.closed.borrow() { Err(AgentError::Closed) } else { Ok(waiting) }
+        if *self.closed.borrow() {
+            Err(AgentError::Closed)
+        } else {
+            Ok(waiting)
+        }
     }
 
     fn close(&self) {
@@ -152,7 +183,9 @@ impl Shared {
         self.closed.send_replace(true);
         waiting.setups.clear();
         // Dropping its sender tells the caller that the command is lost.
-        std::mem::take(&mut waiting.commands).values().for_each(|command| command.credit.close());
+        std::mem::take(&mut waiting.commands)
+            .values()
+            .for_each(|command| command.credit.close());
     }
 
     fn send(&self, frame: Frame) {
@@ -181,7 +214,9 @@ impl Shared {
                 waiting.remove(id);
             }
             Frame::Ready => waiting.answer_setup(Ok(())),
-            Frame::SetupFailed { step, error } => waiting.answer_setup(Err(AgentError::Setup { step, error })),
+            Frame::SetupFailed { step, error } => {
+                waiting.answer_setup(Err(AgentError::Setup { step, error }))
+            }
             // What only the host says, and what was said already.
             Frame::Welcome { .. }
             | Frame::Setup(_)
@@ -196,7 +231,10 @@ impl Shared {
         match waiting.commands.get(&id) {
             Some(command) => drop(command.events.send(Event::Output(stream, bytes))),
             // Abandoned: its last words must not wait for credit.
-            None => self.send(Frame::Credit { id, bytes: bytes.len() as u32 }),
+            None => self.send(Frame::Credit {
+                id,
+                bytes: bytes.len() as u32,
+            }),
         }
     }
 }
@@ -204,7 +242,10 @@ impl Shared {
 impl Waiting {
     /// True if the command was there.
     fn remove(&mut self, id: u32) -> bool {
-        self.commands.remove(&id).map(|command| command.credit.close()).is_some()
+        self.commands
+            .remove(&id)
+            .map(|command| command.credit.close())
+            .is_some()
     }
 
     fn answer_setup(&mut self, answer: Result<(), AgentError>) {

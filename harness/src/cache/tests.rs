@@ -174,6 +174,15 @@ fn prune_removes_what_nobody_asked_for_lately_and_what_nobody_builds() {
 }
 
 #[test]
+fn prune_leaves_a_folder_that_no_entry_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let stranger = dir.path().join("run/guest-1");
+    fs::create_dir_all(&stranger).unwrap();
+    assert_eq!(Cache::at(dir.path()).prune(Duration::ZERO).unwrap(), []);
+    assert_eq!(names_in(&dir.path().join("run")), ["guest-1"]);
+}
+
+#[test]
 fn a_disk_that_is_too_small_is_refused_with_the_path_the_sizes_and_the_variable_to_set() {
     let dir = tempfile::tempdir().unwrap();
     let refusal = Cache::at(dir.path())
@@ -184,4 +193,10 @@ fn a_disk_that_is_too_small_is_refused_with_the_path_the_sizes_and_the_variable_
     assert!(refusal.contains("1152921504 GB needed"), "{refusal}");
     assert!(refusal.contains("set PROVISOR_CACHE"), "{refusal}");
     Cache::at(dir.path()).require_space(1).unwrap();
+}
+
+#[test]
+fn a_folder_with_a_mount_in_it_is_seen() {
+    assert!(has_mounts(Path::new("/")));
+    assert!(!has_mounts(tempfile::tempdir().unwrap().path()));
 }

@@ -75,12 +75,18 @@ impl Command {
 
     /// Why no machine could run this, if so.
     pub(crate) fn flaw(&self) -> Option<String> {
-        let mut chars = self.env.iter().flat_map(|(name, value)| [name, value]).chain(&self.argv);
+        let mut chars = self
+            .env
+            .iter()
+            .flat_map(|(name, value)| [name, value])
+            .chain(&self.argv);
         if chars.any(|text| text.contains('\0')) || self.cwd.contains('\0') {
             return Some("it contains a NUL; give binary data to `stdin`".to_owned());
         }
         let name = self.env.keys().find(|name| !is_variable_name(name))?;
-        Some(format!("{name:?} cannot name a variable; use letters, digits and underscores"))
+        Some(format!(
+            "{name:?} cannot name a variable; use letters, digits and underscores"
+        ))
     }
 }
 
@@ -120,7 +126,10 @@ impl fmt::Debug for Command {
             .field("argv", &self.argv)
             .field("env", &self.env.keys())
             .field("cwd", &self.cwd)
-            .field("stdin", &self.stdin.as_ref().map(|bytes| format!("{} bytes", bytes.len())))
+            .field(
+                "stdin",
+                &self.stdin.as_ref().map(|bytes| format!("{} bytes", bytes.len())),
+            )
             .field("deadline", &self.deadline)
             .finish()
     }
@@ -129,7 +138,11 @@ impl fmt::Debug for Command {
 /// A word as one would type it.
 fn shown(word: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "_-+=:,./@%".contains(char);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { quote(word) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        quote(word)
+    }
 }
 
 /// A word in single quotes, so that a shell takes it literally.
@@ -166,7 +179,14 @@ mod tests {
             assert!(command.flaw().unwrap().contains("NUL"));
         }
         for name in ["", "1A", "A-B", "A=B", "é"] {
-            assert!(Command::new("a").env(name, "").flaw().unwrap().contains("cannot name a variable"), "{name}");
+            assert!(
+                Command::new("a")
+                    .env(name, "")
+                    .flaw()
+                    .unwrap()
+                    .contains("cannot name a variable"),
+                "{name}"
+            );
         }
     }
 }

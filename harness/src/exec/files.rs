@@ -26,7 +26,9 @@ sha256sum <"$1" >&2
 
 pub(super) fn write_command(path: &str, content: &[u8], mode: u32) -> Command {
     let mode = format!("{mode:o}");
-    Command::shell(WRITE).args(["write-file", path, &mode, &checksum(content)]).stdin(content)
+    Command::shell(WRITE)
+        .args(["write-file", path, &mode, &checksum(content)])
+        .stdin(content)
 }
 
 pub(super) fn read_command(path: &str) -> Command {
@@ -38,23 +40,41 @@ pub(super) async fn write(run: Run<'_>, path: &str, content: &[u8]) -> Result<()
     if output.status.is_success() {
         return Ok(());
     }
-    let reason = format!("{} bytes were not written ({}): {}", content.len(), output.status, output.stderr_text());
-    Err(ExecError::File { path: path.to_owned(), reason })
+    let reason = format!(
+        "{} bytes were not written ({}): {}",
+        content.len(),
+        output.status,
+        output.stderr_text()
+    );
+    Err(ExecError::File {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 pub(super) async fn read(run: Run<'_>, path: &str) -> Result<Vec<u8>, ExecError> {
     let output = run.await?;
     let said = output.stderr_text();
-    let failed = |reason| Err(ExecError::File { path: path.to_owned(), reason });
+    let failed = |reason| {
+        Err(ExecError::File {
+            path: path.to_owned(),
+            reason,
+        })
+    };
     if !output.status.is_success() {
         return failed(format!("it was not read ({}): {said}", output.status));
     }
     if said.split_whitespace().next() != Some(checksum(&output.stdout).as_str()) {
-        return failed("the checksum differs; something writes to it, read it when that has ended".to_owned());
+        return failed(
+            "the checksum differs; something writes to it, read it when that has ended".to_owned(),
+        );
     }
     Ok(output.stdout)
 }
 
 fn checksum(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

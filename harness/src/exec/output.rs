@@ -83,12 +83,17 @@ impl Output {
     }
 
     fn unexpected(self, expected: Expected) -> ExecError {
-        ExecError::Unexpected { expected, output: Box::new(self) }
+        ExecError::Unexpected {
+            expected,
+            output: Box::new(self),
+        }
     }
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim_end_matches(['\n', '\r']).to_owned()
+    String::from_utf8_lossy(bytes)
+        .trim_end_matches(['\n', '\r'])
+        .to_owned()
 }
 
 /// So many lines of each stream stand in an error.
@@ -109,7 +114,9 @@ impl fmt::Display for Output {
                 0 => write!(f, "\n{name}:")?,
                 _ => write!(f, "\n{name}, {left_out} lines left out:")?,
             }
-            lines[left_out..].iter().try_for_each(|line| write!(f, "\n  {line}"))?;
+            lines[left_out..]
+                .iter()
+                .try_for_each(|line| write!(f, "\n  {line}"))?;
         }
         Ok(())
     }
@@ -120,7 +127,12 @@ mod tests {
     use super::*;
 
     fn output(status: ExitStatus) -> Output {
-        Output { stdout: b"out\n".to_vec(), stderr: Vec::new(), status, command: "do it".into() }
+        Output {
+            stdout: b"out\n".to_vec(),
+            stderr: Vec::new(),
+            status,
+            command: "do it".into(),
+        }
     }
 
     #[test]
@@ -141,7 +153,10 @@ mod tests {
     #[test]
     fn a_failed_check_shows_command_status_and_the_last_lines() {
         let mut output = output(ExitStatus::Code(3));
-        output.stderr = (1..=22).map(|line| format!("line {line}\n")).collect::<String>().into_bytes();
+        output.stderr = (1..=22)
+            .map(|line| format!("line {line}\n"))
+            .collect::<String>()
+            .into_bytes();
         let message = output.check_ok().unwrap_err().to_string();
         let head = "command was to succeed: `do it`: exit code 3\nstdout:\n  out\nstderr, 2 lines left out:\n  line 3\n";
         assert!(message.starts_with(head), "{message}");
@@ -150,7 +165,10 @@ mod tests {
 
     #[test]
     fn text_is_without_the_last_line_end_and_never_fails() {
-        let output = Output { stdout: b" a\xff\nb \r\n\n".to_vec(), ..output(ExitStatus::Code(0)) };
+        let output = Output {
+            stdout: b" a\xff\nb \r\n\n".to_vec(),
+            ..output(ExitStatus::Code(0))
+        };
         assert_eq!(output.stdout_text(), " a\u{fffd}\nb ");
         assert_eq!(output.stderr_text(), "");
     }

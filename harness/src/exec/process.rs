@@ -45,7 +45,10 @@ pub struct Process {
 
 impl Process {
     pub(crate) fn new(running: impl RunningCommand + 'static) -> Self {
-        Self { running: Box::new(running), ended: false }
+        Self {
+            running: Box::new(running),
+            ended: false,
+        }
     }
 
     /// What happens next; nothing after the end. Cancelling the future loses nothing.
@@ -77,7 +80,11 @@ pub trait Execute: Transport {
     /// - `run(…).check_ok().await` gives the output of a success, and an error otherwise;
     /// - `run(…).check_err().await` the reverse.
     fn run(&self, command: impl Into<Command>) -> Run<'_> {
-        Run { command: command.into(), started_by: Box::new(|command| self.start(command)), on_output: None }
+        Run {
+            command: command.into(),
+            started_by: Box::new(|command| self.start(command)),
+            on_output: None,
+        }
     }
 
     /// Writes a file by way of a temporary name beside it, and makes sure that it arrived whole.
@@ -90,14 +97,21 @@ pub trait Execute: Transport {
         content: &'a [u8],
         mode: u32,
     ) -> impl Future<Output = Result<(), ExecError>> + Send + 'a {
-        super::files::write(self.run(super::files::write_command(path, content, mode)), path, content)
+        super::files::write(
+            self.run(super::files::write_command(path, content, mode)),
+            path,
+            content,
+        )
     }
 
     /// Reads a file, and makes sure that it arrived whole.
     ///
     /// # Errors
     /// Those of running a command, or [`ExecError::File`].
-    fn read_file<'a>(&'a self, path: &'a str) -> impl Future<Output = Result<Vec<u8>, ExecError>> + Send + 'a {
+    fn read_file<'a>(
+        &'a self,
+        path: &'a str,
+    ) -> impl Future<Output = Result<Vec<u8>, ExecError>> + Send + 'a {
         super::files::read(self.run(super::files::read_command(path)), path)
     }
 }
@@ -154,19 +168,40 @@ impl<'a> Run<'a> {
         loop {
             match process.next().await {
                 Some(Event::Output(stream, bytes)) => {
-                    self.on_output.iter_mut().for_each(|on_output| on_output(stream, &bytes));
+                    self.on_output
+                        .iter_mut()
+                        .for_each(|on_output| on_output(stream, &bytes));
                     match stream {
                         Stream::Stdout => stdout.extend(bytes),
                         Stream::Stderr => stderr.extend(bytes),
                     }
                 }
-                Some(Event::Ended(status)) => return Ok(Output { stdout, stderr, status, command }),
+                Some(Event::Ended(status)) => {
+                    return Ok(Output {
+                        stdout,
+                        stderr,
+                        status,
+                        command,
+                    });
+                }
                 Some(Event::DeadlinePassed) => {
                     let status = ExitStatus::Signal(9);
-                    let output = Box::new(Output { stdout, stderr, status, command });
+                    let output = Box::new(Output {
+                        stdout,
+                        stderr,
+                        status,
+                        command,
+                    });
                     return Err(ExecError::Deadline { deadline, output });
                 }
-                None => return Ok(Output { stdout, stderr, status: ExitStatus::Lost, command }),
+                None => {
+                    return Ok(Output {
+                        stdout,
+                        stderr,
+                        status: ExitStatus::Lost,
+                        command,
+                    });
+                }
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Makes an image: packages to a tar stream, the stream to a squashfs, and what boots it beside.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -45,6 +47,15 @@ chroot "$1" systemctl --quiet preset-all
 chroot "$1" systemctl --quiet set-default multi-user.target
 rm -f "$1"/etc/ssh/ssh_host_* "$1"/var/cache/ldconfig/aux-cache "$1"/var/lib/systemd/random-seed
 rm -f "$1"/var/log/*.log "$1"/var/log/apt/* "$1"/etc/hostname
+rm -f "$1"/etc/fstab "$1"/etc/modules-load.d/modules.conf
+"#;
+
+/// Runs its arguments until they end, or until the pipe on its stdin closes because this process was killed: then
+/// mmdebstrap is told, and takes away what it unpacked. It needs a process group of its own anyway, which it signals
+/// when something fails.
+const SUPERVISED: &str = r#"exec 3<&0 </dev/null
+{ read -r _ <&3; kill -s TERM 0; } >/dev/null 2>&1 &
+exec "$@" 3<&-
 "#;
 
 /// What of this file goes into an image's key.
@@ -91,9 +102,18 @@ fn pack_root(
     let files = scratch.path().join("files.tar");
     fs::write(&files, tar_of(plan).map_err(io_error("cannot write", &files))?)
         .map_err(io_error("cannot write", &files))?;
-    let mut bootstrap = guest_tool(&tools.mmdebstrap, scratch.path());
-    bootstrap.args(mmdebstrap_args(tools.mode, plan, &files));
-    let mut bootstrap = bootstrap
+    // In a mount namespace of its own: what is mounted for the packages' scripts ends with it, however it ends.
+    let isolated = tools
+        .unshare
+        .iter()
+        .flat_map(|unshare| [unshare.as_os_str(), OsStr::new("--mount")]);
+    let mut bootstrap = guest_tool(Path::new("/bin/sh"), scratch.path())
+        .args(["-c", SUPERVISED, "sh"])
+        .args(isolated)
+        .arg(&tools.mmdebstrap)
+        .args(mmdebstrap_args(tools.mode, plan, &files))
+        .process_group(0)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -169,6 +189,8 @@ fn mmdebstrap_args(mode: Mode, plan: &Plan, files: &Path) -> Vec<String> {
         format!("--mode={mode}"),
         "--variant=apt".to_owned(),
         "--format=tar".to_owned(),
+        // Each package would be synced to the disk; the squashfs is, once.
+        "--dpkgopt=force-unsafe-io".to_owned(),
         r#"--aptopt=APT::Install-Recommends "false""#.to_owned(),
     ];
     args.extend(EXCLUDED.map(|path| format!("--dpkgopt=path-exclude={path}")));
@@ -211,44 +233,4 @@ fn tar_of(plan: &Plan) -> std::io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::image::ImageSpec;
-
-    #[test]
-    fn the_packages_stand_in_one_argument_and_the_release_comes_before_the_output() {
-        let plan = ImageSpec::debian().package("nginx-light").plan().unwrap();
-        let args = mmdebstrap_args(Mode::Unshare, &plan, Path::new("/cache/it's here/files.tar"));
-        assert_eq!(args[..3], ["--mode=unshare", "--variant=apt", "--format=tar"]);
-        assert_eq!(args[args.len() - 2..], ["bookworm", "-"]);
-        let include = args.iter().find(|arg| arg.starts_with("--include=")).unwrap();
-        assert!(include.contains(",nginx-light,"), "{include}");
-        assert!(args.contains(&r"--customize-hook=tar-in '/cache/it'\''s here/files.tar' /".to_owned()));
-    }
-
-    #[test]
-    fn the_files_are_root_s_with_their_modes_and_one_date() {
-        let plan = ImageSpec::debian()
-            .program("/usr/local/bin/hello", "#!/bin/sh\n")
-            .plan()
-            .unwrap();
-        let bytes = tar_of(&plan).unwrap();
-        let mut archive = tar::Archive::new(bytes.as_slice());
-        let mut modes = std::collections::BTreeMap::new();
-        for entry in archive.entries().unwrap() {
-            let entry = entry.unwrap();
-            let header = entry.header();
-            assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
-            assert_eq!(header.mtime().unwrap().to_string(), EPOCH);
-            let path = entry.path().unwrap().display().to_string();
-            modes.insert(path, (header.entry_type(), header.mode().unwrap()));
-        }
-        assert_eq!(modes["usr/local/bin/hello"], (tar::EntryType::Regular, 0o755));
-        assert_eq!(modes["etc/hosts"], (tar::EntryType::Regular, 0o644));
-        assert_eq!(
-            modes["etc/systemd/system/apt-daily.timer"].0,
-            tar::EntryType::Symlink
-        );
-        assert_eq!(bytes, tar_of(&plan).unwrap());
-    }
-}
+mod tests;

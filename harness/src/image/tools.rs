@@ -1,6 +1,7 @@
 //! What the host has for building images, and whether it is enough.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::error::ImageError;
 
@@ -12,6 +13,8 @@ pub(super) struct Tools {
     pub(super) unsquashfs: PathBuf,
     pub(super) mke2fs: PathBuf,
     pub(super) mode: Mode,
+    /// `unshare`, where this process may have mounts of its own.
+    pub(super) unshare: Option<PathBuf>,
 }
 
 /// Who unpacks the packages.
@@ -55,6 +58,7 @@ impl Tools {
             unsquashfs: need("unsquashfs", "squashfs-tools"),
             mke2fs: need("mke2fs", "e2fsprogs"),
             mode: Mode::Root,
+            unshare: find("unshare").filter(|program| may_mount(program)),
         };
         if !Path::new(KEYRING).exists() {
             missing.push((KEYRING, "debian-archive-keyring"));
@@ -137,6 +141,17 @@ fn has_ids(text: &str, user: &User) -> bool {
             .unwrap_or(0);
         (owner == user.name || owner == user.uid.to_string()) && count >= 65536
     })
+}
+
+/// Root in a container often may not; mmdebstrap then works without mounts.
+fn may_mount(unshare: &Path) -> bool {
+    let mut trial = Command::new(unshare);
+    trial
+        .args(["--mount", "true"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    trial.status().is_ok_and(|status| status.success())
 }
 
 fn check_missing(missing: Vec<(&'static str, &'static str)>) -> Result<(), ImageError> {

@@ -14,14 +14,14 @@ use crate::exec::{BoxFuture, Command, Event, ExecError, ExitStatus, RunningComma
 /// How long killing may take, and how long the end of what was killed may be waited for.
 const KILL_LIMIT: Duration = Duration::from_secs(20);
 
-/// Pieces of output that wait for the caller; then the channel's window closes, and the command blocks.
-const PIECES: usize = 16;
-
 type Connection = Arc<Handle<PinnedHost>>;
 
 /// A command over SSH. A task of its own drives it and kills it when this is dropped.
+///
+/// The task always reads. The client library opens a channel's window again whether its data were taken or not, and
+/// then stops the whole connection: one caller that does not read would stop all the others, and even the killing.
 pub(super) struct SshProcess {
-    events: mpsc::Receiver<Event>,
+    events: mpsc::UnboundedReceiver<Event>,
 }
 
 impl RunningCommand for SshProcess {
@@ -32,19 +32,24 @@ impl RunningCommand for SshProcess {
 
 pub(super) async fn start(connection: Connection, command: Command) -> Result<SshProcess, ExecError> {
     if connection.is_closed() {
-        return Err(ExecError::Disconnected { command: command.to_string() });
+        return Err(ExecError::Disconnected {
+            command: command.to_string(),
+        });
     }
     let marker = format!("{:032x}", rand::random::<u128>());
     let (reader, writer) = open(&connection).await.map_err(|error| match error {
-        russh::Error::ChannelOpenFailure(reason) => {
-            ExecError::Refused { command: command.to_string(), reason: format!("{reason:?}") }
-        }
-        _ => ExecError::Disconnected { command: command.to_string() },
+        russh::Error::ChannelOpenFailure(reason) => ExecError::Refused {
+            command: command.to_string(),
+            reason: format!("{reason:?}"),
+        },
+        _ => ExecError::Disconnected {
+            command: command.to_string(),
+        },
     })?;
     let deadline = Instant::now() + command.deadline.min(Duration::from_secs(86_400 * 365));
     let line = script::start(&command, &marker);
     tokio::spawn(feed(writer, line, command.stdin.unwrap_or_default()));
-    let (sender, events) = mpsc::channel(PIECES);
+    let (sender, events) = mpsc::unbounded_channel();
     tokio::spawn(drive(connection, reader, marker, deadline, sender));
     Ok(SshProcess { events })
 }
@@ -68,7 +73,7 @@ async fn drive(
     mut reader: ChannelReadHalf,
     marker: String,
     deadline: Instant,
-    events: mpsc::Sender<Event>,
+    events: mpsc::UnboundedSender<Event>,
 ) {
     let last = {
         let output = forward(&connection, &mut reader, &events);
@@ -76,18 +81,16 @@ async fn drive(
         tokio::select! {
             status = &mut output => Event::Ended(status),
             () = events.closed() => {
-                kill(&connection, &marker).await;
-                return;
+                let _ = tokio::join!(kill(&connection, &marker), timeout(KILL_LIMIT, &mut output));
+                Event::Ended(ExitStatus::Lost)
             }
             () = sleep_until(deadline) => {
-                kill(&connection, &marker).await;
-                // What it wrote before belongs to the output.
-                let _ = timeout(KILL_LIMIT, &mut output).await;
+                let _ = tokio::join!(kill(&connection, &marker), timeout(KILL_LIMIT, &mut output));
                 Event::DeadlinePassed
             }
         }
     };
-    let _ = events.send(last).await;
+    let _ = events.send(last);
     // Background children still hold the channel: they must be able to write.
     while reader.wait().await.is_some() {}
 }
@@ -101,7 +104,7 @@ async fn drive(
 async fn forward(
     connection: &Connection,
     reader: &mut ChannelReadHalf,
-    events: &mpsc::Sender<Event>,
+    events: &mpsc::UnboundedSender<Event>,
 ) -> ExitStatus {
     let mut status = None;
     let mut output_ended = false;
@@ -109,9 +112,11 @@ async fn forward(
         let Some(message) = reader.wait().await else { break };
         match message {
             ChannelMsg::ExitStatus { exit_status } => status = Some(code(exit_status)),
-            ChannelMsg::ExitSignal { signal_name, .. } => status = Some(ExitStatus::Signal(number(&signal_name))),
+            ChannelMsg::ExitSignal { signal_name, .. } => {
+                status = Some(ExitStatus::Signal(number(&signal_name)))
+            }
             ChannelMsg::Eof => output_ended = true,
-            message => hand_on(message, events).await,
+            message => hand_on(message, events),
         }
         if status.is_some() && !output_ended {
             output_ended = until_quiet(connection, reader, events).await;
@@ -124,7 +129,7 @@ async fn forward(
 async fn until_quiet(
     connection: &Connection,
     reader: &mut ChannelReadHalf,
-    events: &mpsc::Sender<Event>,
+    events: &mpsc::UnboundedSender<Event>,
 ) -> bool {
     loop {
         let mut quiet = true;
@@ -137,7 +142,7 @@ async fn until_quiet(
                     None | Some(ChannelMsg::Eof | ChannelMsg::Close) => return true,
                     Some(message) => {
                         quiet &= !matches!(message, ChannelMsg::Data { .. } | ChannelMsg::ExtendedData { .. });
-                        hand_on(message, events).await;
+                        hand_on(message, events);
                     }
                 },
                 _ = &mut ping => break,
@@ -149,7 +154,7 @@ async fn until_quiet(
     }
 }
 
-async fn hand_on(message: ChannelMsg, events: &mpsc::Sender<Event>) {
+fn hand_on(message: ChannelMsg, events: &mpsc::UnboundedSender<Event>) {
     /// The only kind of extended data that SSH defines.
     const STDERR: u32 = 1;
     let event = match message {
@@ -158,7 +163,7 @@ async fn hand_on(message: ChannelMsg, events: &mpsc::Sender<Event>) {
         _ => return,
     };
     // Nobody listens: then the command is about to be killed.
-    let _ = events.send(event).await;
+    let _ = events.send(event);
 }
 
 async fn kill(connection: &Connection, marker: &str) {

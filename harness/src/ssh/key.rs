@@ -33,14 +33,21 @@ impl Login {
         let wrong = |what| move |source| KeyError { what, source };
         let private_key = PrivateKey::from_openssh(private_key).map_err(wrong("private key"))?;
         let host_key = PublicKey::from_openssh(host_key).map_err(wrong("host key"))?;
-        Ok(Self { user: user.into(), private_key: Arc::new(private_key), host_key })
+        Ok(Self {
+            user: user.into(),
+            private_key: Arc::new(private_key),
+            host_key,
+        })
     }
 }
 
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host_key = self.host_key.fingerprint(ssh_key::HashAlg::Sha256).to_string();
-        f.debug_struct("Login").field("user", &self.user).field("host_key", &host_key).finish()
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .field("host_key", &host_key)
+            .finish()
     }
 }
 
@@ -70,13 +77,18 @@ impl KeyPair {
     fn of(key: &PrivateKey) -> Result<Self, ssh_key::Error> {
         debug_assert_eq!(key.algorithm(), Algorithm::Ed25519);
         let private = key.to_openssh(LineEnding::LF)?.to_string();
-        Ok(Self { private, public: key.public_key().to_openssh()? })
+        Ok(Self {
+            private,
+            public: key.public_key().to_openssh()?,
+        })
     }
 }
 
 impl fmt::Debug for KeyPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyPair").field("public", &self.public).finish_non_exhaustive()
+        f.debug_struct("KeyPair")
+            .field("public", &self.public)
+            .finish_non_exhaustive()
     }
 }
 
@@ -89,7 +101,10 @@ mod tests {
         let (user, host) = (KeyPair::generate(), KeyPair::generate());
         assert_ne!(user.public(), host.public());
         let login = Login::new("root", user.private(), host.public()).unwrap();
-        assert_eq!(login.private_key.public_key().to_openssh().unwrap(), user.public());
+        assert_eq!(
+            login.private_key.public_key().to_openssh().unwrap(),
+            user.public()
+        );
         let secret = user.private().lines().nth(2).unwrap();
         assert!(!format!("{user:?} {login:?}").contains(secret));
     }
@@ -97,9 +112,16 @@ mod tests {
     #[test]
     fn a_text_that_is_no_key_is_named_and_not_repeated() {
         let pair = KeyPair::generate();
-        let message = Login::new("root", "canary", pair.public()).unwrap_err().to_string();
+        let message = Login::new("root", "canary", pair.public())
+            .unwrap_err()
+            .to_string();
         assert!(message.starts_with("cannot read the private key: "), "{message}");
         assert!(!message.contains("canary"));
-        assert!(Login::new("root", pair.private(), "x").unwrap_err().to_string().contains("host key"));
+        assert!(
+            Login::new("root", pair.private(), "x")
+                .unwrap_err()
+                .to_string()
+                .contains("host key")
+        );
     }
 }

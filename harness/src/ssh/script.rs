@@ -18,7 +18,11 @@ pub(super) fn start(command: &Command, marker: &str) -> Vec<u8> {
         script += &format!("export {name}={}\n", quote(value));
     }
     let words: Vec<String> = command.argv.iter().map(|word| quote(word)).collect();
-    let input = if command.stdin.is_some() { "" } else { " </dev/null" };
+    let input = if command.stdin.is_some() {
+        ""
+    } else {
+        " </dev/null"
+    };
     script += &format!("exec {}{input}", words.join(" "));
     one_line(&script)
 }
@@ -73,7 +77,10 @@ mod tests {
 
     #[test]
     fn the_script_is_one_line_and_replaces_the_shell() {
-        let command = Command::new("printf").args(["%s\n", "it's"]).env("A", "b\\c").cwd("/tmp/x y");
+        let command = Command::new("printf")
+            .args(["%s\n", "it's"])
+            .env("A", "b\\c")
+            .cwd("/tmp/x y");
         let expected = concat!(
             r"export PROVISOR_COMMAND=m\ncd -- '/tmp/x y' || exit 126\nexport A='b\\c'\n",
             r"exec 'printf' '%s\n' 'it'\\''s' </dev/null",

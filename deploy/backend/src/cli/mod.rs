@@ -1,6 +1,7 @@
 //! The program's verbs, for `provisor-backend` and for any program that offers the same.
 
 mod admin;
+mod notify;
 mod serve;
 mod user;
 

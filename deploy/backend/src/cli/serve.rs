@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::CliError;
+use super::{CliError, notify};
 use crate::server::{BodyLimit, Config, Handle, Server};
 use crate::store::KeepVersions;
 
@@ -49,6 +49,9 @@ pub(super) fn serve(arguments: Arguments, out: &mut dyn Write) -> Result<(), Cli
         let (address, handle) = Server::bind(config).await?;
         writeln!(out, "listening on http://{address}")?;
         out.flush()?;
+        if let Err(error) = notify::ready() {
+            tracing::warn!("systemd could not be told that the server is ready: {error}");
+        }
 
         signals.end(&handle).await;
         tracing::info!("stopping; requests in flight are finished first, and a second signal cuts them off");

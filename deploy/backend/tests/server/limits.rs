@@ -31,12 +31,24 @@ fn whom_nobody_knows_is_told_before_a_body_comes(#[case] framing: &str) {
 }
 
 #[test]
-fn whom_nobody_knows_is_told_also_after_sending_a_whole_body() {
+fn a_body_that_nobody_wants_is_read_away_so_that_its_answer_arrives() {
     let server = TestServer::start();
     let body = vec![b' '; 3 << 20];
-    let mut stream = send_head(&server, "POST", &format!("Content-Length: {}\r\n", body.len()));
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    write!(
+        stream,
+        "POST /state/web HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .unwrap();
     stream.write_all(&body).unwrap();
     assert_eq!(Reply::read(&mut stream).status, 401);
+    write!(stream, "GET /health HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+    assert_eq!(
+        Reply::read(&mut stream).body,
+        "ok\n",
+        "the connection was not cut off"
+    );
 }
 
 #[test]

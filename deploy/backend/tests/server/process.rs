@@ -3,30 +3,39 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use provisor_backend::state::{Lock, StateKey};
 use provisor_backend::store::{KeepVersions, Locked, SqliteStore, Standing, Store as _};
+use rstest::rstest;
 use tempfile::TempDir;
 
 use crate::support::{PASSWORD, Reply, USER, authorization, lock, send, state, write_users};
 
 /// The program as a child. Dropping it kills it.
-struct Program {
+pub(crate) struct Program {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     log: BufReader<ChildStderr>,
 }
 
 impl Program {
-    fn serve(folder: &Path) -> Self {
-        let mut child = serve_command(folder)
+    pub(crate) fn serve(folder: &Path) -> Self {
+        Self::start(&mut serve_command(folder))
+    }
+
+    fn start(command: &mut Command) -> Self {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -62,12 +71,12 @@ impl Program {
         }
     }
 
-    fn send(&self, method: &str, path: &str, body: &str) -> Reply {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> Reply {
         send(self.address, method, path, &authorization(USER, PASSWORD), body)
     }
 
     /// Ends it by SIGTERM; gives all of the log that was not read.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         self.signal(Signal::SIGTERM);
         let mut log = String::new();
         self.log.read_to_string(&mut log).unwrap();
@@ -84,7 +93,7 @@ impl Drop for Program {
     }
 }
 
-fn program(args: &[&str]) -> Command {
+pub(crate) fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_provisor-backend"));
     command.args(args);
     command
@@ -100,22 +109,13 @@ fn serve_command(folder: &Path) -> Command {
     command
 }
 
-fn folder_with_users() -> TempDir {
+pub(crate) fn folder_with_users() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     write_users(&folder.path().join("users"), PASSWORD);
     folder
 }
 
-/// Runs a verb on the database in `folder`.
-fn on_database(folder: &Path, args: &[&str]) -> Output {
-    program(args)
-        .arg("--database")
-        .arg(folder.join("state.db"))
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
+pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
@@ -131,6 +131,26 @@ fn a_restart_keeps_states_and_locks() {
     assert_eq!(program.send("GET", "/state/web", "").body, state("A", 1));
     let held = program.send("LOCK", "/state/web", &lock("y"));
     assert_eq!((held.status, held.body), (423, lock("x")));
+}
+
+#[rstest]
+#[case::a_path("", "notify")]
+#[case::an_abstract_name("@", "provisor-backend-test")]
+fn systemd_is_told_when_clients_can_connect(#[case] prefix: &str, #[case] name: &str) {
+    let folder = folder_with_users();
+    let socket = folder.path().join(name);
+    let address = match prefix {
+        "" => UnixAddr::from_pathname(&socket),
+        _ => UnixAddr::from_abstract_name(socket.as_os_str().as_bytes()),
+    };
+    let systemd = UnixDatagram::bind_addr(&address.unwrap()).unwrap();
+    systemd.set_read_timeout(Some(Duration::from_secs(50))).unwrap();
+    let mut command = serve_command(folder.path());
+    let program = Program::start(command.env("NOTIFY_SOCKET", format!("{prefix}{}", socket.display())));
+    let mut message = [0; 16];
+    let length = systemd.recv(&mut message).unwrap();
+    assert_eq!(text(&message[..length]), "READY=1");
+    assert_eq!(send(program.address, "GET", "/health", "", "").body, "ok\n");
 }
 
 #[test]
@@ -288,134 +308,6 @@ fn a_users_file_that_others_may_read_stops_the_start() {
         format!("error: the users file {path} has mode 0644; take it from others with `chmod o= {path}`\n");
     assert_eq!(text(&output.stderr), error);
     assert!(!folder.path().join("state.db").exists());
-}
-
-#[test]
-fn user_add_prints_a_line_that_the_server_takes() {
-    let folder = folder_with_users();
-    let mut child = program(&["user", "add", "bob"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"built here\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let mut users = fs::OpenOptions::new()
-        .append(true)
-        .open(folder.path().join("users"))
-        .unwrap();
-    users.write_all(&output.stdout).unwrap();
-
-    let program = Program::serve(folder.path());
-    let bob = authorization("bob", "built here");
-    assert_eq!(send(program.address, "GET", "/state/web", &bob, "").status, 404);
-    assert_eq!(program.send("GET", "/state/web", "").status, 404);
-}
-
-#[test]
-fn a_user_without_a_password_is_refused() {
-    let output = program(&["user", "add", "bob"])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
-    assert!(
-        text(&output.stderr).starts_with("error: the password is empty"),
-        "{}",
-        text(&output.stderr)
-    );
-}
-
-#[test]
-fn an_old_version_is_found_and_restored_beside_a_running_server() {
-    let folder = folder_with_users();
-    let program = Program::serve(folder.path());
-    program.send("POST", "/state/group/web", &state("A", 1));
-    program.send("POST", "/state/group/web", &state("A", 2));
-
-    let listed = on_database(folder.path(), &["versions", "group/web"]);
-    let lines: Vec<&str> = text(&listed.stdout).lines().collect();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(
-        lines[0].starts_with("      1  ") && lines[0].contains("serial 1 "),
-        "{lines:?}"
-    );
-    assert!(
-        lines[1].starts_with("*     2  ") && lines[1].ends_with("lineage A  by alice"),
-        "{lines:?}"
-    );
-
-    let restored = on_database(folder.path(), &["restore", "group/web", "1"]);
-    assert_eq!(
-        text(&restored.stdout),
-        "version 1 of group/web is current, as version 3\n"
-    );
-    assert_eq!(program.send("GET", "/state/group/web", "").body, state("A", 1));
-
-    let listed = on_database(folder.path(), &["versions", "group/web", "--format", "json"]);
-    let json = text(&listed.stdout);
-    assert!(json.contains("\"version\": 3,\n    \"current\": true"), "{json}");
-    let checked = on_database(folder.path(), &["check"]);
-    assert_eq!(text(&checked.stdout), "ok: 1 state(s), 3 version(s), 0 lock(s)\n");
-}
-
-#[test]
-fn a_restore_that_cannot_be_is_refused_with_exit_code_3() {
-    let folder = folder_with_users();
-    let program = Program::serve(folder.path());
-    program.send("POST", "/state/web", &state("A", 1));
-    let missing = on_database(folder.path(), &["restore", "web", "7"]);
-    assert_eq!(missing.status.code(), Some(3));
-    assert_eq!(
-        text(&missing.stderr),
-        "error: version 7 of web is not kept; see `versions web`\n"
-    );
-
-    program.send("LOCK", "/state/web", &lock("x"));
-    let locked = on_database(folder.path(), &["restore", "web", "1"]);
-    assert_eq!(locked.status.code(), Some(3));
-    assert!(
-        text(&locked.stderr).contains(&lock("x")),
-        "{}",
-        text(&locked.stderr)
-    );
-}
-
-#[test]
-fn a_verb_on_a_database_that_is_not_there_fails_and_makes_none() {
-    let folder = tempfile::tempdir().unwrap();
-    for args in [&["check"][..], &["versions", "web"], &["restore", "web", "1"]] {
-        assert_eq!(
-            on_database(folder.path(), args).status.code(),
-            Some(1),
-            "{args:?}"
-        );
-    }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn damage_is_reported_with_exit_code_1() {
-    let folder = folder_with_users();
-    let program = Program::serve(folder.path());
-    program.send("POST", "/state/web", &state("A", 1));
-    program.stop();
-    let database = folder.path().join("state.db");
-    let mut bytes = fs::read(&database).unwrap();
-    let lineage = bytes
-        .windows(12)
-        .position(|window| window == b"\"lineage\": \"")
-        .unwrap();
-    bytes[lineage + 12] = b'B';
-    fs::write(&database, bytes).unwrap();
-
-    let checked = on_database(folder.path(), &["check"]);
-    assert_eq!(checked.status.code(), Some(1));
-    assert_eq!(
-        text(&checked.stdout),
-        "web: version 1: its bytes are not what its row says\n"
-    );
 }
 
 #[test]

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
+use argon2::password_hash::PasswordHasher as _;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use provisor_backend::users::hash_line;
-use provisor_backend::{BodyLimit, Config, Handle, Password, Server};
+use provisor_backend::{BodyLimit, Config, Handle, Server};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -21,7 +25,7 @@ pub(crate) const PASSWORD: &str = "canary-se:cret-7f3a";
 pub(crate) struct TestServer {
     runtime: Runtime,
     handle: Option<Handle>,
-    pub(crate) folder: TempDir,
+    _folder: TempDir,
 }
 
 impl TestServer {
@@ -47,7 +51,7 @@ impl TestServer {
         Self {
             runtime,
             handle: Some(handle),
-            folder,
+            _folder: folder,
         }
     }
 
@@ -69,10 +73,14 @@ impl Drop for TestServer {
     }
 }
 
-/// Writes a users file with the one user.
+/// Writes a users file with the one user. Its hash is cheap, since each test pays for it.
 pub(crate) fn write_users(path: &Path, password: &str) {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let line = hash_line(USER, &Password::new(password)).unwrap();
+    let argon2 = Argon2::new(
+        Algorithm::Argon2id,
+        Version::V0x13,
+        Params::new(8, 1, 1, None).unwrap(),
+    );
+    let hash: PasswordHash = argon2.hash_password(password.as_bytes()).unwrap();
     let mut options = std::fs::OpenOptions::new();
     let mut file = options
         .write(true)
@@ -81,7 +89,7 @@ pub(crate) fn write_users(path: &Path, password: &str) {
         .mode(0o600)
         .open(path)
         .unwrap();
-    writeln!(file, "{line}").unwrap();
+    writeln!(file, "{USER}:{hash}").unwrap();
 }
 
 /// A header line for these credentials.
@@ -131,6 +139,8 @@ impl Reply {
 
     /// Reads the head of a reply; also gives what of its body came along.
     fn read_head(stream: &mut TcpStream) -> (Self, Vec<u8>) {
+        // A server that waits for what does not come would let a test wait for ever.
+        stream.set_read_timeout(Some(Duration::from_secs(50))).unwrap();
         let mut bytes = Vec::new();
         let mut piece = [0; 4096];
         let end = loop {

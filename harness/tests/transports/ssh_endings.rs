@@ -37,7 +37,11 @@ impl Handler for FakeSsh {
     type Error = russh::Error;
 
     async fn auth_publickey(&mut self, _: &str, _: VerifiedPublicKey<'_>) -> Result<Auth, Self::Error> {
-        Ok(if self.accepts { Auth::Accept } else { Auth::reject() })
+        Ok(if self.accepts {
+            Auth::Accept
+        } else {
+            Auth::reject()
+        })
     }
 
     async fn channel_open_session(
@@ -50,13 +54,20 @@ impl Handler for FakeSsh {
         Ok(())
     }
 
-    async fn exec_request(&mut self, channel: ChannelId, _: &[u8], session: &mut Session) -> Result<(), Self::Error> {
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        _: &[u8],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
         for say in self.says {
             match *say {
                 Say::Out(text) => session.data(channel, text.as_bytes().to_vec())?,
                 Say::Err(text) => session.extended_data(channel, 1, text.as_bytes().to_vec())?,
                 Say::Status(status) => session.exit_status_request(channel, status)?,
-                Say::Signal(Signalled::Term) => session.exit_signal_request(channel, Sig::TERM, false, "", "")?,
+                Say::Signal(Signalled::Term) => {
+                    session.exit_signal_request(channel, Sig::TERM, false, "", "")?
+                }
                 Say::Signal(Signalled::Bus) => {
                     let name = Sig::Custom("SIG@openssh.com".into());
                     session.exit_signal_request(channel, name, false, "", "")?;
@@ -76,9 +87,17 @@ async fn connect(fake_ssh: FakeSsh) -> Result<Ssh, SshError> {
 }
 
 async fn connect_expecting(fake_ssh: FakeSsh, host: &KeyPair, expected: &str) -> Result<Ssh, SshError> {
-    let config = Config { keys: vec![PrivateKey::from_openssh(host.private()).unwrap()], ..Config::default() };
+    let config = Config {
+        keys: vec![PrivateKey::from_openssh(host.private()).unwrap()],
+        ..Config::default()
+    };
     let (client, server) = tokio::io::duplex(64 * 1024);
-    tokio::spawn(async move { run_stream(Arc::new(config), server, fake_ssh).await.unwrap().await });
+    tokio::spawn(async move {
+        run_stream(Arc::new(config), server, fake_ssh)
+            .await
+            .unwrap()
+            .await
+    });
     let login = Login::new("root", KeyPair::generate().private(), expected).unwrap();
     Ssh::connect_over(client, &login).await
 }
@@ -94,8 +113,18 @@ async fn status_end_of_output_and_close_come_in_any_order() {
         (&[Status(0), Out("o"), Err("e"), Close], code(0), "o", "e"),
         (&[Out("o"), Status(0)], code(0), "o", ""),
         (&[Eof, Status(255), Close], code(255), "", ""),
-        (&[Out("o"), Eof, Signal(Signalled::Term), Close], ExitStatus::Signal(15), "o", ""),
-        (&[Signal(Signalled::Bus), Eof, Close], ExitStatus::Signal(0), "", ""),
+        (
+            &[Out("o"), Eof, Signal(Signalled::Term), Close],
+            ExitStatus::Signal(15),
+            "o",
+            "",
+        ),
+        (
+            &[Signal(Signalled::Bus), Eof, Close],
+            ExitStatus::Signal(0),
+            "",
+            "",
+        ),
         (&[Out("o"), Eof, Close], ExitStatus::Lost, "o", ""),
         (&[Out("o"), Close], ExitStatus::Lost, "o", ""),
         (&[Close], ExitStatus::Lost, "", ""),
@@ -105,22 +134,44 @@ async fn status_end_of_output_and_close_come_in_any_order() {
         let ssh = connect(FakeSsh { says, accepts: true }).await.unwrap();
         let output = ssh.run("anything").await.unwrap();
         assert_eq!(output.status, status, "{says:?}");
-        assert_eq!((output.stdout_text().as_str(), output.stderr_text().as_str()), (stdout, stderr), "{says:?}");
+        assert_eq!(
+            (output.stdout_text().as_str(), output.stderr_text().as_str()),
+            (stdout, stderr),
+            "{says:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn only_the_pinned_host_key_is_accepted() {
     let (host, pinned) = (KeyPair::generate(), KeyPair::generate());
-    let fake_ssh = FakeSsh { says: &[], accepts: true };
+    let fake_ssh = FakeSsh {
+        says: &[],
+        accepts: true,
+    };
     let connected = connect_expecting(fake_ssh, &host, pinned.public()).await;
-    assert!(matches!(connected, Err(SshError::HostKey)), "{:?}", connected.err());
+    assert!(
+        matches!(connected, Err(SshError::HostKey)),
+        "{:?}",
+        connected.err()
+    );
 }
 
 #[tokio::test]
 async fn a_key_that_is_not_accepted_is_an_error_that_names_the_user() {
-    let error = connect(FakeSsh { says: &[], accepts: false }).await.err().unwrap();
-    assert!(error.to_string().contains("does not accept the key for the user root"), "{error}");
+    let error = connect(FakeSsh {
+        says: &[],
+        accepts: false,
+    })
+    .await
+    .err()
+    .unwrap();
+    assert!(
+        error
+            .to_string()
+            .contains("does not accept the key for the user root"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -130,5 +181,8 @@ async fn a_port_where_nobody_listens_is_an_error() {
     drop(listener);
     let keys = KeyPair::generate();
     let login = Login::new("root", keys.private(), keys.public()).unwrap();
-    assert!(matches!(Ssh::connect(address, &login).await, Err(SshError::Unreachable(_))));
+    assert!(matches!(
+        Ssh::connect(address, &login).await,
+        Err(SshError::Unreachable(_))
+    ));
 }

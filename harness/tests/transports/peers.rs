@@ -17,44 +17,52 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 /// The two ways to run a command. The agent has two ways to find a command's descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     Agent,
     AgentWithoutCgroups,
     Ssh,
 }
 
 /// A machine that is this one.
-pub struct Peer {
-    pub commands: Box<dyn Transport>,
-    pub folder: TempDir,
+pub(crate) struct Peer {
+    pub(crate) commands: Box<dyn Transport>,
+    pub(crate) folder: TempDir,
     processes: Arc<Mutex<Vec<Child>>>,
 }
 
 impl Peer {
-    pub async fn start(way: Way) -> Self {
+    pub(crate) async fn start(way: Way) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let processes = Arc::new(Mutex::new(Vec::new()));
         let commands: Box<dyn Transport> = match way {
             Way::Ssh => Box::new(connect_to_sshd(folder.path(), Arc::clone(&processes)).await),
             Way::Agent | Way::AgentWithoutCgroups => {
-                let flag = if way == Way::Agent { &[][..] } else { &["--without-cgroups"] };
+                let flag = if way == Way::Agent {
+                    &[][..]
+                } else {
+                    &["--without-cgroups"]
+                };
                 let (stream, agent) = start_agent(folder.path(), flag).await;
                 processes.lock().unwrap().push(agent);
                 Box::new(Agent::connect(stream).await.unwrap())
             }
         };
-        Self { commands, folder, processes }
+        Self {
+            commands,
+            folder,
+            processes,
+        }
     }
 
     /// The machine dies: nobody says goodbye.
-    pub fn die(&self) {
+    pub(crate) fn die(&self) {
         for process in self.processes.lock().unwrap().iter_mut() {
             kill_group(process);
         }
     }
 
     /// A new named pipe. A process can wait at it, and holds it open until it ends.
-    pub fn fifo(&self, name: &str) -> String {
+    pub(crate) fn fifo(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         path.to_str().unwrap().to_owned()
@@ -68,7 +76,7 @@ impl Drop for Peer {
 }
 
 /// Reads a named pipe until its last writer has ended.
-pub async fn read_to_end(fifo: &str) -> String {
+pub(crate) async fn read_to_end(fifo: &str) -> String {
     let fifo = fifo.to_owned();
     let read = move || {
         let mut text = String::new();
@@ -79,25 +87,33 @@ pub async fn read_to_end(fifo: &str) -> String {
 }
 
 /// Lets whoever waits at a named pipe go on.
-pub async fn write_to(fifo: &str, text: &'static str) {
+pub(crate) async fn write_to(fifo: &str, text: &'static str) {
     let fifo = fifo.to_owned();
-    tokio::task::spawn_blocking(move || fs::write(fifo, text).unwrap()).await.unwrap();
+    tokio::task::spawn_blocking(move || fs::write(fifo, text).unwrap())
+        .await
+        .unwrap();
 }
 
 /// The agent in a process of its own, and the stream to it.
-pub async fn start_agent(folder: &Path, flags: &[&str]) -> (UnixStream, Child) {
+pub(crate) async fn start_agent(folder: &Path, flags: &[&str]) -> (UnixStream, Child) {
     let port = folder.join("port");
     let listener = UnixListener::bind(&port).unwrap();
     let mut command = Command::new(agent::install(folder).unwrap());
-    command.arg("serve").arg(format!("unix:{}", port.display())).args(flags);
+    command
+        .arg("serve")
+        .arg(format!("unix:{}", port.display()))
+        .args(flags);
     let agent = command.stdin(Stdio::null()).process_group(0).spawn().unwrap();
     (listener.accept().await.unwrap().0, agent)
 }
 
 /// Ends a process with its group and reaps it.
-pub fn kill_group(process: &mut Child) {
+pub(crate) fn kill_group(process: &mut Child) {
     let group = format!("-{}", process.id());
-    let _ = Command::new("kill").args(["-9", "--", &group]).stderr(Stdio::null()).status();
+    let _ = Command::new("kill")
+        .args(["-9", "--", &group])
+        .stderr(Stdio::null())
+        .status();
     process.wait().unwrap();
 }
 
@@ -113,14 +129,19 @@ async fn connect_to_sshd(folder: &Path, processes: Arc<Mutex<Vec<Child>>>) -> Ss
         let connection = OwnedFd::from(stream);
         let mut sshd = Command::new(sshd_path());
         sshd.arg("-i").arg("-e").arg("-f").arg(config);
-        sshd.stdin(connection.try_clone().unwrap()).stdout(connection).stderr(Stdio::null());
-        processes.lock().unwrap().push(sshd.process_group(0).spawn().unwrap());
+        sshd.stdin(connection.try_clone().unwrap())
+            .stdout(connection)
+            .stderr(Stdio::null());
+        processes
+            .lock()
+            .unwrap()
+            .push(sshd.process_group(0).spawn().unwrap());
     });
     let login = Login::new(user_name(), user.private(), host.public()).unwrap();
     Ssh::connect(address, &login).await.unwrap()
 }
 
-pub fn write_sshd_config(folder: &Path, user: &KeyPair, host: &KeyPair) -> PathBuf {
+fn write_sshd_config(folder: &Path, user: &KeyPair, host: &KeyPair) -> PathBuf {
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         let mut open = fs::OpenOptions::new();
@@ -144,7 +165,10 @@ pub fn write_sshd_config(folder: &Path, user: &KeyPair, host: &KeyPair) -> PathB
 
 fn sshd_path() -> &'static str {
     let path = "/usr/sbin/sshd";
-    assert!(Path::new(path).exists(), "{path} is missing: install openssh-server");
+    assert!(
+        Path::new(path).exists(),
+        "{path} is missing: install openssh-server"
+    );
     path
 }
 

@@ -1,0 +1,274 @@
+//! Secrets on their way from the deployer to both ends: made here, kept at rest here, delivered by the transport.
+//!
+//! [`survey`] says what a run needs and writes nothing; [`make`] makes what is missing. A plan only surveys, and shows
+//! the generations that an apply would have.
+
+pub mod at_rest;
+pub mod ca;
+pub mod generate;
+mod users;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::civil::Date;
+use provisor_model::node_plan::{Grant, GrantKind, GrantPart};
+
+use self::at_rest::{AtRestError, Record, Secret, Shelf};
+use self::ca::{Authority, AuthorityError};
+use self::generate::{Credentials, Decision};
+
+/// The operator's name and password at the state backend.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// `TF_HTTP_USERNAME`.
+    pub name: String,
+    /// `TF_HTTP_PASSWORD`.
+    pub password: Secret,
+}
+
+/// What is to be done with every grant of a fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    decisions: BTreeMap<String, (GrantKind, Decision)>,
+}
+
+impl Survey {
+    /// The generation that each grant has after [`make`], by the grant's name.
+    pub fn generations(&self) -> BTreeMap<String, u64> {
+        self.decisions
+            .iter()
+            .map(|(name, (_, decision))| (name.clone(), decision.generation()))
+            .collect()
+    }
+
+    /// What is to be done with each grant, by its name.
+    pub fn decisions(&self) -> impl Iterator<Item = (&str, Decision)> {
+        self.decisions
+            .iter()
+            .map(|(name, (_, decision))| (name.as_str(), *decision))
+    }
+}
+
+/// Why the grants of a fleet are not there.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantsError {
+    /// A file at rest cannot be used.
+    #[error(transparent)]
+    AtRest(#[from] AtRestError),
+    /// A certificate cannot be made.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The fleet serves its own state, and nobody said who may use it.
+    #[error(
+        "grant {grant} needs the name and password of the state backend; set TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
+    )]
+    NoLogin {
+        /// The grant.
+        grant: String,
+    },
+    /// The backend does not take the name or the password.
+    #[error(
+        "the state backend takes no such login: {reason}; choose another TF_HTTP_USERNAME or TF_HTTP_PASSWORD"
+    )]
+    Login {
+        /// Its reason, without the password.
+        reason: String,
+    },
+    /// The certificate could not be written for clients.
+    #[error("cannot write the CA certificate {path}: {source}; make the state folder writable for you")]
+    Export {
+        /// Where.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+/// Looks at what is at rest and writes nothing.
+pub fn survey(
+    shelf: &Shelf,
+    wanted: &[Grant],
+    login: Option<&Login>,
+    today: Date,
+) -> Result<Survey, GrantsError> {
+    let authority = Authority::load(shelf)?;
+    let fingerprint = authority.as_ref().map(Authority::fingerprint);
+    let mut decisions = BTreeMap::new();
+    for grant in wanted {
+        let record = shelf.record(&grant.name)?;
+        let credentials = match grant.kind {
+            GrantKind::BackendUsers => credentials(record.as_ref(), login_for(&grant.name, login)?),
+            GrantKind::Certificate { .. } => Credentials::Same,
+        };
+        let decision = generate::decide(record.as_ref(), &grant.kind, fingerprint, credentials, today);
+        decisions.insert(grant.name.clone(), (grant.kind.clone(), decision));
+    }
+    Ok(Survey { decisions })
+}
+
+/// Makes what a survey found missing. `certificate` is where the authority's certificate is written for clients.
+pub fn make(
+    shelf: &Shelf,
+    survey: &Survey,
+    login: Option<&Login>,
+    certificate: &Path,
+    today: Date,
+) -> Result<(), GrantsError> {
+    for (name, (kind, decision)) in &survey.decisions {
+        let Decision::Make { generation, .. } = *decision else {
+            continue;
+        };
+        let record = match kind {
+            GrantKind::Certificate { domain } => {
+                let authority = Authority::load_or_make(shelf, today)?;
+                generate::certificate(&authority, domain, generation, today)?
+            }
+            GrantKind::BackendUsers => {
+                generate::backend_users(&users::line(login_for(name, login)?)?, generation)
+            }
+        };
+        shelf.keep(name, &record)?;
+    }
+    if let Some(authority) = Authority::load(shelf)? {
+        std::fs::write(certificate, authority.certificate()).map_err(|source| GrantsError::Export {
+            path: certificate.to_owned(),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+fn login_for<'a>(grant: &str, login: Option<&'a Login>) -> Result<&'a Login, GrantsError> {
+    login.ok_or_else(|| GrantsError::NoLogin {
+        grant: grant.to_owned(),
+    })
+}
+
+fn credentials(record: Option<&Record>, login: &Login) -> Credentials {
+    let same = record
+        .and_then(|record| record.part(GrantPart::Users))
+        .is_some_and(|text| users::accepts(text, login));
+    if same {
+        Credentials::Same
+    } else {
+        Credentials::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    const TODAY: Date = date(2026, 3, 1);
+
+    fn wanted() -> Vec<Grant> {
+        let grant = |name: &str, kind| Grant {
+            name: name.into(),
+            kind,
+            files: vec![],
+            units: vec![],
+            generation: 0,
+        };
+        vec![
+            grant("backend/state-backend/users", GrantKind::BackendUsers),
+            grant(
+                "forge/gitea/ssl/a",
+                GrantKind::Certificate {
+                    domain: "a.example".into(),
+                },
+            ),
+            grant(
+                "forge/gitea/ssl/b",
+                GrantKind::Certificate {
+                    domain: "b.example".into(),
+                },
+            ),
+        ]
+    }
+
+    fn login(password: &str) -> Login {
+        Login {
+            name: "operator".into(),
+            password: Secret::new(password.into()),
+        }
+    }
+
+    fn numbers(survey: &Survey) -> Vec<u64> {
+        survey.generations().into_values().collect()
+    }
+
+    #[test]
+    fn a_survey_writes_nothing_and_tells_what_a_make_will_have_done() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = Shelf::at(&directory.path().join("grants"));
+        let login = login("one");
+        let before = survey(&shelf, &wanted(), Some(&login), TODAY).unwrap();
+        assert!(!shelf.folder().exists());
+        make(
+            &shelf,
+            &before,
+            Some(&login),
+            &directory.path().join("ca.pem"),
+            TODAY,
+        )
+        .unwrap();
+        let after = survey(&shelf, &wanted(), Some(&login), TODAY).unwrap();
+        assert_eq!(before.generations(), after.generations());
+        assert!(
+            after
+                .decisions()
+                .all(|(_, decision)| matches!(decision, Decision::Keep { generation: 1 }))
+        );
+    }
+
+    #[test]
+    fn another_password_rotates_the_users_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = Shelf::at(&directory.path().join("grants"));
+        let certificate = directory.path().join("ca.pem");
+        for (password, users) in [("one", 1), ("one", 1), ("two", 2), ("one", 3)] {
+            let login = login(password);
+            let survey = survey(&shelf, &wanted(), Some(&login), TODAY).unwrap();
+            assert_eq!(numbers(&survey), [users, 1, 1], "{password}");
+            make(&shelf, &survey, Some(&login), &certificate, TODAY).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_certificate_that_ends_soon_gets_the_next_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = Shelf::at(&directory.path().join("grants"));
+        let certificates = &wanted()[1..];
+        for (today, number) in [(TODAY, 1), (date(2026, 4, 30), 1), (date(2026, 5, 1), 2)] {
+            let survey = survey(&shelf, certificates, None, today).unwrap();
+            assert_eq!(numbers(&survey), [number, number], "{today}");
+            make(&shelf, &survey, None, &directory.path().join("ca.pem"), today).unwrap();
+        }
+    }
+
+    #[test]
+    fn without_a_login_the_error_names_both_variables() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = Shelf::at(directory.path());
+        let message = survey(&shelf, &wanted(), None, TODAY).unwrap_err().to_string();
+        assert!(
+            message.contains("TF_HTTP_USERNAME") && message.contains("TF_HTTP_PASSWORD"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn the_exported_certificate_is_the_authority_s_and_has_no_key() {
+        let directory = tempfile::tempdir().unwrap();
+        let shelf = Shelf::at(&directory.path().join("grants"));
+        let certificate = directory.path().join("ca.pem");
+        let survey = survey(&shelf, &wanted()[1..], None, TODAY).unwrap();
+        make(&shelf, &survey, None, &certificate, TODAY).unwrap();
+        let text = std::fs::read_to_string(certificate).unwrap();
+        assert_eq!(text, Authority::load(&shelf).unwrap().unwrap().certificate());
+        assert!(!text.contains("PRIVATE"));
+    }
+}
