@@ -75,9 +75,10 @@ mod tests {
     async fn background_work_goes_on_while_the_test_blocks_its_only_thread() {
         let background = Background::start().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
-        background
-            .run(async move { tokio::spawn(async move { sender.send("done") }) })
-            .await;
+        let work = async move {
+            drop(tokio::spawn(async move { sender.send("done") }));
+        };
+        background.run(work).await;
         assert_eq!(receiver.recv().unwrap(), "done");
     }
 

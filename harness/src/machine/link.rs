@@ -27,6 +27,7 @@ pub(super) async fn keep(running: Weak<Running>, mut resets: watch::Receiver<u32
         if let Link::Up(agent) = running.link.send_replace(Link::Down) {
             agent.close();
         }
+        running.timeline.note(running.name.as_str(), "reboots");
         let name = running.name.as_str();
         // QEMU tells of one reboot twice. What was begun before the second time is void.
         let booted = loop {

@@ -194,7 +194,7 @@ impl<'a> MachineRun<'a> {
         self.await?.check_err().map_err(|error| machine.failed(error))
     }
 
-    async fn to_its_end(self) -> Result<Output, RunError> {
+    async fn into_output(self) -> Result<Output, RunError> {
         let Self {
             machine,
             command,
@@ -233,6 +233,6 @@ impl<'a> IntoFuture for MachineRun<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.to_its_end())
+        Box::pin(self.into_output())
     }
 }

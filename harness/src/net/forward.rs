@@ -89,50 +89,16 @@ mod tests {
     fn a_frame_goes_where_its_destination_was_last_seen() {
         let (first, second, third) = (Port(0), Port(1), Port(2));
         let both = [(ALICE, first), (BOB, second)];
-        let cases: [(&str, &[(Mac, Port)], Port, Vec<u8>, Forward); 7] = [
-            (
-                "unknown destination",
-                &[],
-                first,
-                frame(BOB, ALICE),
-                Forward::Flood,
-            ),
-            (
-                "known destination",
-                &both,
-                first,
-                frame(BOB, ALICE),
-                Forward::To(second),
-            ),
+        let none: [(Mac, Port); 0] = [];
+        let moved = [(BOB, second), (BOB, third)];
+        let cases = [
+            ("unknown destination", &none[..], first, frame(BOB, ALICE), Forward::Flood),
+            ("known destination", &both, first, frame(BOB, ALICE), Forward::To(second)),
             ("broadcast", &both, first, frame(EVERYONE, ALICE), Forward::Flood),
-            (
-                "same port",
-                &both,
-                second,
-                frame(BOB, ALICE),
-                Forward::Drop(DropReason::Local),
-            ),
-            (
-                "moved card",
-                &[(BOB, second), (BOB, third)],
-                first,
-                frame(BOB, ALICE),
-                Forward::To(third),
-            ),
-            (
-                "thirteen bytes",
-                &both,
-                first,
-                frame(BOB, ALICE)[..13].to_vec(),
-                Forward::Drop(DropReason::Runt),
-            ),
-            (
-                "no byte",
-                &both,
-                first,
-                Vec::new(),
-                Forward::Drop(DropReason::Runt),
-            ),
+            ("same port", &both, second, frame(BOB, ALICE), Forward::Drop(DropReason::Local)),
+            ("moved card", &moved, first, frame(BOB, ALICE), Forward::To(third)),
+            ("thirteen bytes", &both, first, frame(BOB, ALICE)[..13].to_vec(), Forward::Drop(DropReason::Runt)),
+            ("no byte", &both, first, Vec::new(), Forward::Drop(DropReason::Runt)),
         ];
         for (name, seen, from, bytes, expected) in cases {
             assert_eq!(table(seen).forward(from, &bytes), expected, "{name}");

@@ -339,10 +339,6 @@ impl Watch {
     }
 
     fn see(&self, event: &QemuEvent) {
-        // What means nothing for the guest's life stands in the log of the monitor.
-        if !matches!(event, QemuEvent::Other { .. }) {
-            self.timeline.note(&self.machine, format_args!("QEMU: {event:?}"));
-        }
         if *event == QemuEvent::GuestReset {
             self.reset.send_modify(|resets| *resets += 1);
         }
@@ -365,6 +361,7 @@ impl Watch {
 
     /// A guest that died does not go on, so that the evidence stays as it was and its memory is free.
     fn end(&self, death: Death) {
+        self.timeline.note(&self.machine, &death);
         self.notice.tell(death);
         self.process.kill();
     }
