@@ -222,7 +222,8 @@ pub(super) fn today() -> Date {
     jiff::tz::Offset::UTC.to_datetime(jiff::Timestamp::now()).date()
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, PreparationError> {
+/// The path from the root, wherever it was given from.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, PreparationError> {
     std::path::absolute(path).map_err(|source| PreparationError::File {
         path: path.to_owned(),
         source,
