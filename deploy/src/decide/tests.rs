@@ -244,16 +244,17 @@ fn for_all(mut check: impl FnMut(&Observation, &Course)) {
                 for lock in axes::locks() {
                     for errored in axes::errored() {
                         for hosting in [Hosting::OwnNode, Hosting::Elsewhere] {
+                            let mut observed = Observation {
+                                remote: remote.clone(),
+                                local: local.clone(),
+                                marker: marker.clone(),
+                                lock: lock.clone(),
+                                errored: errored.clone(),
+                                hosting,
+                                asked: Asked::default(),
+                            };
                             for asked in axes::asked() {
-                                let observed = Observation {
-                                    remote: remote.clone(),
-                                    local: local.clone(),
-                                    marker: marker.clone(),
-                                    lock: lock.clone(),
-                                    errored: errored.clone(),
-                                    hosting,
-                                    asked,
-                                };
+                                observed.asked = asked;
                                 check(&observed, &decide(&observed));
                             }
                         }
