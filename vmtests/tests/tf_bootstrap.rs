@@ -66,8 +66,7 @@ async fn the_backend_holds_the_state(hosts: &Hosts) -> Result<()> {
     assert_eq!(hosts.ask_backend(Login::Wrong).await?.status, 401);
 
     let pull = Command::shell(format!(
-        "mkdir -p /root/elsewhere && cd /root/elsewhere && echo 'terraform {{ backend \"http\" {{}} }}' > main.tf &&
-         {TOFU} init -input=false >&2 && {TOFU} state pull"
+        "mkdir -p /root/elsewhere && cd /root/elsewhere && cat > main.tf && {TOFU} init -input=false >&2 && {TOFU} state pull"
     ));
     let pull = hosts
         .as_operator(pull)
