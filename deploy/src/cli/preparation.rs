@@ -54,9 +54,7 @@ impl Place {
     pub(super) fn of(setup: &Setup, model: &Model) -> Result<Place, PreparationError> {
         let address = match (&setup.backend_address, model.state_backend()) {
             (Some(address), _) => StateAddress::parse(address)?,
-            (None, Some((node, port))) => {
-                StateAddress::derived(&node.address, port, &model.name().to_string())?
-            }
+            (None, Some((node, port))) => StateAddress::derived(&node.address, port, model.name().as_ref())?,
             (None, None) => return Err(PreparationError::NoAddress),
         };
         let root = absolute(&setup.state_home)?.join(address.key());
