@@ -116,7 +116,13 @@ enum Error {
     #[error("this program does not know its own path ({0}), and the graph must call it; run it from a file")]
     NoSelf(std::io::Error),
     #[error(transparent)]
-    Wrapper(#[from] wrapper::Error),
+    Wrapper(Box<wrapper::Error>),
+}
+
+impl From<wrapper::Error> for Error {
+    fn from(error: wrapper::Error) -> Error {
+        Error::Wrapper(Box::new(error))
+    }
 }
 
 impl Error {
