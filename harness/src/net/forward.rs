@@ -92,13 +92,43 @@ mod tests {
         let none: [(Mac, Port); 0] = [];
         let moved = [(BOB, second), (BOB, third)];
         let cases = [
-            ("unknown destination", &none[..], first, frame(BOB, ALICE), Forward::Flood),
-            ("known destination", &both, first, frame(BOB, ALICE), Forward::To(second)),
+            (
+                "unknown destination",
+                &none[..],
+                first,
+                frame(BOB, ALICE),
+                Forward::Flood,
+            ),
+            (
+                "known destination",
+                &both,
+                first,
+                frame(BOB, ALICE),
+                Forward::To(second),
+            ),
             ("broadcast", &both, first, frame(EVERYONE, ALICE), Forward::Flood),
-            ("same port", &both, second, frame(BOB, ALICE), Forward::Drop(DropReason::Local)),
+            (
+                "same port",
+                &both,
+                second,
+                frame(BOB, ALICE),
+                Forward::Drop(DropReason::Local),
+            ),
             ("moved card", &moved, first, frame(BOB, ALICE), Forward::To(third)),
-            ("thirteen bytes", &both, first, frame(BOB, ALICE)[..13].to_vec(), Forward::Drop(DropReason::Runt)),
-            ("no byte", &both, first, Vec::new(), Forward::Drop(DropReason::Runt)),
+            (
+                "thirteen bytes",
+                &both,
+                first,
+                frame(BOB, ALICE)[..13].to_vec(),
+                Forward::Drop(DropReason::Runt),
+            ),
+            (
+                "no byte",
+                &both,
+                first,
+                Vec::new(),
+                Forward::Drop(DropReason::Runt),
+            ),
         ];
         for (name, seen, from, bytes, expected) in cases {
             assert_eq!(table(seen).forward(from, &bytes), expected, "{name}");
