@@ -1,13 +1,15 @@
 //! One `init` and one `apply` or `plan` of the program in one of the two folders, and what became of each node.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod watch;
+
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use self::watch::{Said, Watch};
 use crate::address::StateAddress;
 use crate::entry::NodeEntry;
 use crate::graph::{Graph, GraphError, render, resource_address};
@@ -15,8 +17,7 @@ use crate::lock::{self, Holder};
 use crate::progress::{Event, Progress};
 use crate::report::PlannedChanges;
 use crate::runner::{
-    Action, ChildError, Diagnostic, Exit, Interrupts, Invocation, Notice, Program, Status, Stdout,
-    Transcript, UiError,
+    Action, ChildError, Diagnostic, Exit, Interrupts, Invocation, Program, Status, Transcript, UiError,
 };
 use crate::store::{Credentials, Secret};
 use crate::verdict::{NodeReport, Verdict};
@@ -96,7 +97,7 @@ impl Tofu<'_> {
         write_whole(&main, &render(self.graph, self.shell, cycle)?)?;
         let args = ["init", "-input=false", "-no-color"].map(str::to_owned).to_vec();
         let log = self.logs.join(format!("{}-init.log", name(cycle)));
-        let mut said = Said::default();
+        let mut said = Said;
         let (exit, stderr) = self
             .invocation(cycle, args, &log, &[])?
             .run(self.interrupts, &mut said)?;
@@ -342,85 +343,6 @@ impl Applied {
             info.who == lock::who()
                 && created.is_ok_and(|created| self.window.0 <= created && created <= self.window.1)
         })
-    }
-}
-
-/// Folds the output, and tells those who watch.
-struct Watch<'a> {
-    tofu: &'a Tofu<'a>,
-    reports: &'a Path,
-    entries: BTreeMap<String, &'a NodeEntry>,
-    transcript: Transcript,
-    refused: Option<UiError>,
-    planned_at: Option<Timestamp>,
-    told: BTreeSet<String>,
-}
-
-impl<'a> Watch<'a> {
-    fn new(tofu: &'a Tofu<'a>, reports: &'a Path) -> Watch<'a> {
-        let address = |entry: &'a NodeEntry| (resource_address(&entry.name), entry);
-        Watch {
-            tofu,
-            reports,
-            entries: tofu.graph.entries.iter().map(address).collect(),
-            transcript: Transcript::default(),
-            refused: None,
-            planned_at: None,
-            told: BTreeSet::new(),
-        }
-    }
-
-    fn step(&self, address: &str, detail: String) {
-        if let Some(entry) = self.entries.get(address) {
-            self.tofu.progress.event(Event::NodeStep {
-                node: entry.name.clone(),
-                detail,
-            });
-        }
-    }
-
-    /// Tells a node's outcome as soon as it has one.
-    fn ended(&mut self, address: &str) {
-        if let Some(report) = self
-            .entries
-            .get(address)
-            .and_then(|entry| self.tofu.read_report(entry, self.reports))
-        {
-            self.told.insert(report.node.clone());
-            self.tofu.progress.event(Event::NodeFinished(report));
-        }
-    }
-}
-
-impl Stdout for Watch<'_> {
-    fn line(&mut self, line: &str) -> ControlFlow<()> {
-        let notice = match self.transcript.fold(line) {
-            Ok(notice) => notice,
-            Err(error) => {
-                self.refused = Some(error);
-                return ControlFlow::Break(());
-            }
-        };
-        match notice {
-            Some(Notice::Planned(_)) => self.planned_at = Some(Timestamp::now()),
-            Some(Notice::Started(address)) => self.step(&address, "deploying".to_owned()),
-            Some(Notice::Output(_, text)) if text.contains("Suppressed by quiet=true") => {}
-            Some(Notice::Output(address, text)) => self.step(&address, text),
-            Some(Notice::Warning(message)) => self.tofu.progress.event(Event::Warning { message }),
-            Some(Notice::Ended(address)) => self.ended(&address),
-            None => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// For a verb whose output only goes to the log.
-#[derive(Default)]
-struct Said;
-
-impl Stdout for Said {
-    fn line(&mut self, _line: &str) -> ControlFlow<()> {
-        ControlFlow::Continue(())
     }
 }
 

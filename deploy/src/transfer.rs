@@ -4,6 +4,7 @@
 //! `-force-copy` overwrites a stranger's state and says nothing. So both are avoided.
 
 use crate::lease::{Attempt, Lease, LeaseError};
+use crate::lock::Holder;
 use crate::state::{Relation, State, StateError};
 use crate::store::{Client, Read, StoreError};
 use crate::workdir::WorkDir;
@@ -36,7 +37,7 @@ pub enum TransferError {
     #[error("the state is locked by {holder}; wait until they are done, then run again")]
     Locked {
         /// Who.
-        holder: crate::lock::Holder,
+        holder: Box<Holder>,
     },
     /// What is there does not precede the state.
     #[error(
@@ -86,7 +87,11 @@ pub fn transfer(
 ) -> Result<Transferred, TransferError> {
     let lease = match Lease::take(client, workdir, operation)? {
         Attempt::Taken(lease) => lease,
-        Attempt::Abandoned(holder) | Attempt::Held(holder) => return Err(TransferError::Locked { holder }),
+        Attempt::Abandoned(holder) | Attempt::Held(holder) => {
+            return Err(TransferError::Locked {
+                holder: Box::new(holder),
+            });
+        }
     };
     let transferred = store(client, &lease, state, over)?;
     lease.release()?;

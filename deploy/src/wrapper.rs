@@ -3,6 +3,7 @@
 //! Every step can be interrupted. What a step leaves behind is what the next run's observation finds, so that resuming is
 //! deciding again.
 
+mod cycles;
 mod session;
 
 use std::num::NonZeroU32;

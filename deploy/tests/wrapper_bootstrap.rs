@@ -1,5 +1,7 @@
 //! A fleet brings up its own state backend: OpenTofu and the backend are real, the transport is not.
 
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
 mod wrapper_support;
 
 use std::net::SocketAddr;

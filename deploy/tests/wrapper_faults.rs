@@ -1,5 +1,7 @@
 //! What a run does when the backend misbehaves: OpenTofu is real, the backend and the transport are not.
 
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+
 mod fake_backend;
 mod wrapper_support;
 

@@ -34,7 +34,7 @@ pub(crate) fn serve(port: &str, cgroups: Cgroups) -> Result<(), String> {
 /// What the end of the stream means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AtEnd {
-    /// The host has closed its side; it or another one may open it again.
+    /// The host has closed its side; it or another one opens it again.
     WaitForHost,
     Stop,
 }
@@ -89,6 +89,7 @@ struct Server {
     epoll: Epoll,
     cgroups: Cgroups,
     decoder: Decoder,
+    received: Vec<u8>,
     session: Option<Nonce>,
     commands: BTreeMap<u64, Running>,
     last_serial: u64,
@@ -107,6 +108,7 @@ impl Server {
             epoll,
             cgroups,
             decoder: Decoder::for_any_session(),
+            received: vec![0; 64 * 1024],
             session: None,
             commands: BTreeMap::new(),
             last_serial: 0,
@@ -152,16 +154,14 @@ impl Server {
 
     /// Reads until the port is empty: it tells of changes only.
     fn receive(&mut self) -> io::Result<Flow> {
-        let mut bytes = vec![0; 64 * 1024];
         loop {
             let mut decoded = Vec::new();
-            match self.port.stream.read(&mut bytes) {
+            match self.port.stream.read(&mut self.received) {
                 Ok(0) if self.port.at_end == AtEnd::Stop => return Ok(Flow::Stop),
-                Ok(0) => {
-                    self.end_session();
-                    return Ok(Flow::Continue);
-                }
-                Ok(read) => self.decoder.push(&bytes[..read], &mut decoded),
+                // No host, as far as this kernel knows: it learns of a new one in a queue of its own, often after the first
+                // bytes of it. So this says nothing about the session; the next preamble does.
+                Ok(0) => return Ok(Flow::Continue),
+                Ok(read) => self.decoder.push(&self.received[..read], &mut decoded),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Flow::Continue),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) if self.port.at_end == AtEnd::Stop => return Ok(Flow::Stop),

@@ -5,8 +5,8 @@
 //! [`Agent::connect`] takes at any time, also before the guest has booted: the connection is made when the agent
 //! answers, so it is the sign that the guest is up. The caller races it against the guest's death.
 //!
-//! A host may go away in the middle of anything and connect again. Commands that ran for the earlier connection are
-//! killed then.
+//! A host may go away in the middle of anything and connect again. Commands that still run for the earlier connection
+//! are killed then, or at their deadlines.
 
 mod process;
 mod program;

@@ -67,7 +67,7 @@ impl Key {
             digest
                 .finalize()
                 .iter()
-                .take(16)
+                .take(KEY_BYTES)
                 .map(|byte| format!("{byte:02x}"))
                 .collect(),
         )
@@ -165,11 +165,11 @@ impl Cache {
         require_space(&self.root, need)
     }
 
-    /// The finished entries, by kind and key. A folder without a lock is not an entry, and not the cache's to remove.
+    /// The finished entries, by kind and key. A folder that is not named by a key is not the cache's to remove.
     pub fn list(&self) -> Result<Vec<Entry>, CacheError> {
         let mut entries = Vec::new();
         for kind in folders(&self.root)? {
-            for path in folders(&kind)?.into_iter().filter(|path| !is_unfinished(path)) {
+            for path in folders(&kind)?.into_iter().filter(|path| is_key(&name_of(path))) {
                 let Ok(used) = fs::metadata(lock_path(&path)).and_then(|lock| lock.modified()) else {
                     continue;
                 };
@@ -241,6 +241,9 @@ impl std::fmt::Display for Size {
 }
 
 const UNFINISHED: &str = ".unfinished";
+
+/// Bytes of the digest in a key: 128 bits name more entries than there will ever be.
+const KEY_BYTES: usize = 16;
 
 fn root_from(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|path| !path.as_os_str().is_empty());
@@ -349,6 +352,10 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>, CacheError> {
         .collect();
     found.sort();
     Ok(found)
+}
+
+fn is_key(name: &str) -> bool {
+    name.len() == KEY_BYTES * 2 && name.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 fn is_unfinished(path: &Path) -> bool {

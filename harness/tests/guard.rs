@@ -2,6 +2,8 @@
 //!
 //! That something is gone is seen at a pipe that it holds open: its end comes when the last holder has ended.
 
+#![allow(clippy::unwrap_used, reason = "what a test needs may fail as the test does")]
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, pipe};
 use std::os::fd::OwnedFd;

@@ -53,7 +53,7 @@ async fn same_contract(way: &impl Transport) -> Result<()> {
         .run("sleep 1000 & exec sleep 1000")
         .deadline(Duration::from_secs(1))
         .await;
-    assert!(late.unwrap_err().to_string().contains("did not end within 1s"));
+    assert!(late.is_err_and(|error| error.to_string().contains("did not end within 1s")));
     way.run("! pgrep -x sleep").check_ok().await?;
     Ok(())
 }

@@ -8,8 +8,8 @@ use provisor_harness::exec::{Command, Output};
 use provisor_harness::machine::Machine;
 use provisor_harness::ssh::KeyPair;
 use provisor_harness::{ImageSpec, Lab};
-pub use provisor_vmtests_program::{FLEET, PROVISOR, STATE_HOME, TOFU};
 use provisor_vmtests_program::MOUNT;
+pub use provisor_vmtests_program::{FLEET, PROVISOR, STATE_HOME, TOFU};
 use serde_json::Value;
 
 use crate::canary::Canary;
@@ -53,10 +53,18 @@ pub async fn start(lab: &Lab, programs: Programs) -> Result<Hosts> {
         .share(MOUNT, programs.folder())
         .file("/root/.ssh/id_ed25519", key.private(), 0o600);
     let target = |name| host(name).memory_mib(256).authorize(key.public());
-    let [deployer, backend, app] =
-        lab.together([deployer, target("backend"), target("app")]).start().await?;
+    let [deployer, backend, app] = lab
+        .together([deployer, target("backend"), target("app")])
+        .start()
+        .await?;
 
-    let hosts = Hosts { deployer, backend, app, password: random_password()?, _programs: programs };
+    let hosts = Hosts {
+        deployer,
+        backend,
+        app,
+        password: random_password()?,
+        _programs: programs,
+    };
     hosts.write_fleet().await?;
     for target in [&hosts.backend, &hosts.app] {
         target.wait_for_open_port(22).await?;
@@ -77,8 +85,10 @@ impl Hosts {
 
     /// Runs `provisor --format json` and reads the report that it prints.
     pub async fn report(&self, arguments: &[&str]) -> Result<Report> {
-        let output =
-            self.deployer.run(self.provisor(&[&["--format", "json"], arguments].concat())).await?;
+        let output = self
+            .deployer
+            .run(self.provisor(&[&["--format", "json"], arguments].concat()))
+            .await?;
         Report::read(&output)
     }
 
@@ -107,18 +117,35 @@ impl Hosts {
         };
         let url = self.state_address()?;
         let curl = Command::new("curl")
-            .args(["--silent", "--show-error", "--config", "-", "--write-out", "\\n%{http_code}", &url])
+            .args([
+                "--silent",
+                "--show-error",
+                "--config",
+                "-",
+                "--write-out",
+                "\\n%{http_code}",
+                &url,
+            ])
             .stdin(config);
         let text = self.deployer.run(curl).check_ok().await?.stdout_text();
         let (body, status) = text.rsplit_once('\n').context("curl wrote no status")?;
-        Ok(HttpAnswer { status: status.parse()?, body: body.to_owned() })
+        Ok(HttpAnswer {
+            status: status.parse()?,
+            body: body.to_owned(),
+        })
     }
 
     /// The secrets that exist once the fleet is deployed, to be looked for where they must not be.
     pub async fn canaries(&self) -> Result<Vec<Canary>> {
         let mut canaries = vec![Canary::new("the backend's password", self.password.as_bytes())];
-        let key = self.app.get("/var/lib/provisor/grants/website/main/key.pem").await?;
-        canaries.push(Canary::pem("the website's private key", std::str::from_utf8(&key)?)?);
+        let key = self
+            .app
+            .get("/var/lib/provisor/grants/website/main/key.pem")
+            .await?;
+        canaries.push(Canary::pem(
+            "the website's private key",
+            std::str::from_utf8(&key)?,
+        )?);
         Ok(canaries)
     }
 
@@ -131,11 +158,19 @@ impl Hosts {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"));
         for folder in ["fleets/bootstrap", "fleets/bootstrap/components", "system"] {
             for file in files(&source.join(folder))? {
-                let name = file.file_name().context("a file without a name")?.to_string_lossy().into_owned();
-                let below = folder.trim_start_matches("fleets/bootstrap").trim_start_matches('/');
+                let name = file
+                    .file_name()
+                    .context("a file without a name")?
+                    .to_string_lossy()
+                    .into_owned();
+                let below = folder
+                    .trim_start_matches("fleets/bootstrap")
+                    .trim_start_matches('/');
                 let below = if below == "system" { "" } else { below };
                 let text = self.fill_in(&std::fs::read_to_string(&file)?)?;
-                self.deployer.put(&format!("{FLEET}/{below}/{name}").replace("//", "/"), text, 0o644).await?;
+                self.deployer
+                    .put(&format!("{FLEET}/{below}/{name}").replace("//", "/"), text, 0o644)
+                    .await?;
             }
         }
         Ok(())
@@ -184,19 +219,34 @@ impl Report {
     fn read(output: &Output) -> Result<Report> {
         let json = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("no report was printed: {output}"))?;
-        Ok(Report { status: output.status, json })
+        Ok(Report {
+            status: output.status,
+            json,
+        })
     }
 
     /// The phases in their order.
     pub fn phases(&self) -> Vec<&str> {
-        let phases = self.json["phases"].as_array().map(Vec::as_slice).unwrap_or_default();
-        phases.iter().filter_map(|phase| phase["phase"].as_str()).collect()
+        let phases = self.json["phases"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        phases
+            .iter()
+            .filter_map(|phase| phase["phase"].as_str())
+            .collect()
     }
 
     /// Each node with its verdict, sorted by node.
     pub fn verdicts(&self) -> Vec<(&str, &str)> {
-        let nodes = self.json["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
-        nodes.iter().filter_map(|node| Some((node["node"].as_str()?, node["verdict"]["verdict"].as_str()?))).collect()
+        let nodes = self.json["nodes"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        nodes
+            .iter()
+            .filter_map(|node| Some((node["node"].as_str()?, node["verdict"]["verdict"].as_str()?)))
+            .collect()
     }
 }
 
@@ -215,7 +265,10 @@ pub async fn traces(host: &Machine) -> Result<HostTraces> {
         boot_id: read("cat /proc/sys/kernel/random/boot_id").await?,
         generation: read("readlink /nix/var/nix/profiles/system").await?,
         // Systemd's own word, not that of the transport.
-        activations: read("journalctl -o json --output-fields=UNIT | grep -o 'provisor-switch[^\"]*' | sort -u").await?,
+        activations: read(
+            "journalctl -o json --output-fields=UNIT | grep -o 'provisor-switch[^\"]*' | sort -u",
+        )
+        .await?,
     })
 }
 
@@ -228,7 +281,10 @@ impl HostTraces {
 
 /// A machine's address on the fleet's network.
 pub fn address(machine: &Machine) -> Result<String> {
-    Ok(machine.address(VLAN).with_context(|| format!("{} is not on {VLAN}", machine.name()))?.to_string())
+    Ok(machine
+        .address(VLAN)
+        .with_context(|| format!("{} is not on {VLAN}", machine.name()))?
+        .to_string())
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {

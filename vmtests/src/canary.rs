@@ -16,7 +16,11 @@ pub struct Canary {
 impl Canary {
     /// A canary of any bytes: a password, a key's DER.
     pub fn new(name: &'static str, secret: &[u8]) -> Canary {
-        assert!(secret.len() >= 16, "a canary of {} bytes could be found by chance", secret.len());
+        assert!(
+            secret.len() >= 16,
+            "a canary of {} bytes could be found by chance",
+            secret.len()
+        );
         let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut needles = vec![hex.to_uppercase().into_bytes(), hex.into_bytes()];
         needles.extend(base64_forms(secret).map(String::into_bytes));
@@ -40,13 +44,17 @@ impl Canary {
 
     /// Whether the secret stands in `haystack` in any form.
     pub fn is_in(&self, haystack: &[u8]) -> bool {
-        self.needles.iter().any(|needle| haystack.windows(needle.len()).any(|window| window == needle))
+        self.needles
+            .iter()
+            .any(|needle| haystack.windows(needle.len()).any(|window| window == needle))
     }
 }
 
 fn base64_forms(secret: &[u8]) -> impl Iterator<Item = String> {
     (0..3).map(|shift| {
-        let shifted: Vec<u8> = std::iter::repeat_n(0, shift).chain(secret.iter().copied()).collect();
+        let shifted: Vec<u8> = std::iter::repeat_n(0, shift)
+            .chain(secret.iter().copied())
+            .collect();
         let text = STANDARD_NO_PAD.encode(&shifted);
         // The first characters mix in what stands before the secret, the last what stands behind it.
         let start = [0, 2, 3][shift];
@@ -57,7 +65,10 @@ fn base64_forms(secret: &[u8]) -> impl Iterator<Item = String> {
 
 /// The longest run of the secret that `grep` can look for: no newline, no NUL.
 fn longest_line(secret: &[u8]) -> Option<&[u8]> {
-    secret.split(|byte| matches!(byte, 0 | b'\n')).max_by_key(|run| run.len()).filter(|run| run.len() >= 8)
+    secret
+        .split(|byte| matches!(byte, 0 | b'\n'))
+        .max_by_key(|run| run.len())
+        .filter(|run| run.len() >= 8)
 }
 
 #[cfg(test)]
@@ -83,14 +94,20 @@ mod tests {
     fn a_canary_is_found_in_base64_at_every_alignment() {
         for before in ["", "u", "us", "user:"] {
             let text = STANDARD_NO_PAD.encode([before.as_bytes(), SECRET, b" and more"].concat());
-            assert!(Canary::new("password", SECRET).is_in(text.as_bytes()), "behind {before:?}");
+            assert!(
+                Canary::new("password", SECRET).is_in(text.as_bytes()),
+                "behind {before:?}"
+            );
         }
     }
 
     #[test]
     fn a_key_is_found_without_its_pem_framing() {
         let der: Vec<u8> = (0..90).map(|n: u8| n.wrapping_mul(89).wrapping_add(7)).collect();
-        let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD_NO_PAD.encode(&der));
+        let pem = format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+            STANDARD_NO_PAD.encode(&der)
+        );
         let canary = Canary::pem("key", &pem).unwrap();
         assert!(canary.is_in(&der));
         assert!(canary.is_in(pem.as_bytes()));

@@ -29,8 +29,9 @@ pub struct Leak {
 /// Records every command line from now on, from within the kernel: no sampling, so a short-lived program is seen too.
 pub async fn record_command_lines(machine: &Machine) -> Result<()> {
     // The probe sits on execve(2): %di points at the registers, whose `si` (offset 104) holds argv.
-    let fields: String =
-        (0..ARGUMENTS).map(|n| format!(" a{n}=+0(+u{}(+104(%di))):ustring", n * 8)).collect();
+    let fields: String = (0..ARGUMENTS)
+        .map(|n| format!(" a{n}=+0(+u{}(+104(%di))):ustring", n * 8))
+        .collect();
     let script = format!(
         "mountpoint -q {TRACING} || mount -t tracefs tracefs {TRACING}
          cd {TRACING}
@@ -38,7 +39,10 @@ pub async fn record_command_lines(machine: &Machine) -> Result<()> {
          cat > kprobe_events
          echo 1 > events/kprobes/execs/enable"
     );
-    machine.run(Command::shell(script).stdin(format!("p:execs __x64_sys_execve{fields}\n"))).check_ok().await?;
+    machine
+        .run(Command::shell(script).stdin(format!("p:execs __x64_sys_execve{fields}\n")))
+        .check_ok()
+        .await?;
     Ok(())
 }
 
@@ -76,19 +80,35 @@ pub async fn search(machine: &Machine, folders: &[&str], canaries: &[Canary]) ->
 }
 
 async fn collect_evidence(machine: &Machine) -> Result<()> {
+    // A command line ends at the first null pointer, which the kernel shows as a fault. What the probe read behind it is
+    // no argument: a program that hands its own `argv` on has its environment there.
     machine
         .run(format!(
-            "mkdir -p {EVIDENCE} && journalctl -o export > {EVIDENCE}/journal && cat {TRACING}/trace > {EVIDENCE}/command-lines"
+            "mkdir -p {EVIDENCE} && journalctl -o export > {EVIDENCE}/journal &&
+             LC_ALL=C sed 's/ a[0-9]*=(fault).*//' {TRACING}/trace > {EVIDENCE}/command-lines"
         ))
         .check_ok()
         .await?;
-    let stats = machine.run(format!("cat {TRACING}/per_cpu/cpu*/stats")).check_ok().await?.stdout_text();
+    let stats = machine
+        .run(format!("cat {TRACING}/per_cpu/cpu*/stats"))
+        .check_ok()
+        .await?
+        .stdout_text();
     let lost: u64 = stats
         .lines()
         .filter_map(|line| line.strip_prefix("overrun: "))
-        .map(|count| count.trim().parse::<u64>().context("the kernel's count of lost records"))
+        .map(|count| {
+            count
+                .trim()
+                .parse::<u64>()
+                .context("the kernel's count of lost records")
+        })
         .sum::<Result<u64>>()?;
-    ensure!(lost == 0, "{lost} command lines of {} were not recorded: the buffer is too small", machine.name());
+    ensure!(
+        lost == 0,
+        "{lost} command lines of {} were not recorded: the buffer is too small",
+        machine.name()
+    );
     Ok(())
 }
 
@@ -98,11 +118,20 @@ async fn collect_evidence(machine: &Machine) -> Result<()> {
 pub async fn search_all(hosts: &Hosts, artifacts: &Path, canaries: &[Canary]) -> Result<Vec<Leak>> {
     let mut leaks = Vec::new();
     for host in hosts.all() {
-        leaks.extend(search(host, &["/nix/store", "/nix/var", "/etc", "/var/log", "/tmp", "/var/tmp"], canaries).await?);
+        leaks.extend(
+            search(
+                host,
+                &["/nix/store", "/nix/var", "/etc", "/var/log", "/tmp", "/var/tmp"],
+                canaries,
+            )
+            .await?,
+        );
     }
     let working_folders = hosts
         .deployer
-        .run(format!("find {STATE_HOME} -mindepth 2 -maxdepth 2 ! -name grants"))
+        .run(format!(
+            "find {STATE_HOME} -mindepth 2 -maxdepth 2 ! -name grants"
+        ))
         .check_ok()
         .await?
         .stdout_text();
@@ -124,11 +153,16 @@ fn search_artifacts(folder: &Path, canaries: &[Canary]) -> Result<Vec<Leak>> {
             continue;
         }
         let content = std::fs::read(&path)?;
-        leaks.extend(canaries.iter().filter(|canary| canary.is_in(&content)).map(|canary| Leak {
-            canary: canary.name.to_owned(),
-            machine: "this side".to_owned(),
-            path: path.display().to_string(),
-        }));
+        leaks.extend(
+            canaries
+                .iter()
+                .filter(|canary| canary.is_in(&content))
+                .map(|canary| Leak {
+                    canary: canary.name.to_owned(),
+                    machine: "this side".to_owned(),
+                    path: path.display().to_string(),
+                }),
+        );
     }
     Ok(leaks)
 }

@@ -8,7 +8,10 @@ use anyhow::{Context as _, Result, bail};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Name in the cargo target folder, and name in the guests.
-const OURS: [(&str, &str); 2] = [("provisor-vmtest", "provisor"), ("provisor-backend", "provisor-backend")];
+const OURS: [(&str, &str); 2] = [
+    ("provisor-vmtest", "provisor"),
+    ("provisor-backend", "provisor-backend"),
+];
 
 /// A folder with `bin/provisor`, `bin/provisor-backend` and `bin/tofu`, removed when dropped.
 pub struct Programs {
@@ -53,8 +56,21 @@ pub fn build(say: &dyn Fn(&str)) -> Result<Programs> {
 
 fn cargo_build(target: &Path) -> Result<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--locked", "--profile", "guest", "--target", TARGET]);
-    cargo.args(["--package", "provisor-vmtests-program", "--package", "provisor-backend"]);
+    cargo.args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--profile",
+        "guest",
+        "--target",
+        TARGET,
+    ]);
+    cargo.args([
+        "--package",
+        "provisor-vmtests-program",
+        "--package",
+        "provisor-backend",
+    ]);
     cargo.args(OURS.iter().flat_map(|(built, _)| ["--bin", built]));
     cargo.arg("--target-dir").arg(target);
     cargo.current_dir(workspace());
@@ -65,17 +81,26 @@ fn cargo_build(target: &Path) -> Result<()> {
             cargo.env_remove(&name);
         }
     }
-    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", "-C target-feature=+crt-static");
-    let output = cargo.output().context("cargo cannot be started: install Rust, or set CARGO")?;
+    cargo
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("RUSTFLAGS", "-C target-feature=+crt-static");
+    let output = cargo
+        .output()
+        .context("cargo cannot be started: install Rust, or set CARGO")?;
     if !output.status.success() {
-        bail!("the guest programs do not build:\n{}", String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "the guest programs do not build:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     Ok(())
 }
 
 /// The runner the guests get: `tofu`, else `terraform`; both are static.
 fn find_tofu(path: Option<&std::ffi::OsStr>) -> Result<PathBuf> {
-    let folders: Vec<PathBuf> = path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
+    let folders: Vec<PathBuf> = path
+        .map(|path| std::env::split_paths(path).collect())
+        .unwrap_or_default();
     ["tofu", "terraform"]
         .iter()
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
@@ -119,7 +144,10 @@ mod tests {
     #[test]
     fn terraform_is_accepted() {
         let folder = folder_with(&["terraform"]);
-        assert_eq!(find_tofu(Some(folder.path().as_os_str())).unwrap(), folder.path().join("terraform"));
+        assert_eq!(
+            find_tofu(Some(folder.path().as_os_str())).unwrap(),
+            folder.path().join("terraform")
+        );
     }
 
     #[test]

@@ -18,8 +18,23 @@ pub async fn connect_for(client: &Machine, server: &Machine, ca: &str, name: &st
     let output = client
         .run(
             Command::new("openssl")
-                .args(["s_client", "-connect", &target, "-servername", name, "-verify_hostname", name])
-                .args(["-CAfile", ca, "-no-CApath", "-no-CAstore", "-verify_return_error", "-showcerts"])
+                .args([
+                    "s_client",
+                    "-connect",
+                    &target,
+                    "-servername",
+                    name,
+                    "-verify_hostname",
+                    name,
+                ])
+                .args([
+                    "-CAfile",
+                    ca,
+                    "-no-CApath",
+                    "-no-CAstore",
+                    "-verify_return_error",
+                    "-showcerts",
+                ])
                 .stdin("Q\n"),
         )
         .await?;
@@ -51,14 +66,24 @@ impl Handshake {
 
 /// SHA-256 fingerprint of the first certificate in `pem`.
 pub async fn fingerprint(on: &Machine, pem: impl Into<Vec<u8>>) -> Result<String> {
-    let openssl = Command::new("openssl").args(["x509", "-noout", "-fingerprint", "-sha256"]).stdin(pem);
+    let openssl = Command::new("openssl")
+        .args(["x509", "-noout", "-fingerprint", "-sha256"])
+        .stdin(pem);
     Ok(on.run(openssl).check_ok().await?.stdout_text())
 }
 
 /// Subject, issuer, names and validity of the first certificate in `pem`.
 pub async fn describe(on: &Machine, pem: impl Into<Vec<u8>>) -> Result<String> {
     let openssl = Command::new("openssl")
-        .args(["x509", "-noout", "-subject", "-issuer", "-dates", "-ext", "subjectAltName"])
+        .args([
+            "x509",
+            "-noout",
+            "-subject",
+            "-issuer",
+            "-dates",
+            "-ext",
+            "subjectAltName",
+        ])
         .stdin(pem);
     Ok(on.run(openssl).check_ok().await?.stdout_text())
 }

@@ -54,9 +54,7 @@ impl Place {
     pub(super) fn of(setup: &Setup, model: &Model) -> Result<Place, PreparationError> {
         let address = match (&setup.backend_address, model.state_backend()) {
             (Some(address), _) => StateAddress::parse(address)?,
-            (None, Some((node, port))) => {
-                StateAddress::derived(&node.address, port, &model.name().to_string())?
-            }
+            (None, Some((node, port))) => StateAddress::derived(&node.address, port, model.name().as_ref())?,
             (None, None) => return Err(PreparationError::NoAddress),
         };
         let root = absolute(&setup.state_home)?.join(address.key());
@@ -222,7 +220,8 @@ pub(super) fn today() -> Date {
     jiff::tz::Offset::UTC.to_datetime(jiff::Timestamp::now()).date()
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, PreparationError> {
+/// The path from the root, wherever it was given from.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, PreparationError> {
     std::path::absolute(path).map_err(|source| PreparationError::File {
         path: path.to_owned(),
         source,

@@ -136,6 +136,8 @@ fn carry_out(
     arguments: &Arguments,
     terminal: &Terminal,
 ) -> Result<(Program, RunReport), Error> {
+    // OpenTofu runs elsewhere, and hands paths on to the transport.
+    setup.state_home = preparation::absolute(&setup.state_home)?;
     let asked = arguments.asked();
     let credentials = Credentials::from_variables(std::env::vars());
     let phases = Phases::new(terminal);

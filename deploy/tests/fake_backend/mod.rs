@@ -5,6 +5,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    clippy::unwrap_used,
     reason = "several test binaries include it, and each uses its own part"
 )]
 

@@ -178,8 +178,9 @@ fn prune_leaves_a_folder_that_no_entry_made() {
     let dir = tempfile::tempdir().unwrap();
     let stranger = dir.path().join("run/guest-1");
     fs::create_dir_all(&stranger).unwrap();
+    fs::write(lock_path(&stranger), "").unwrap();
     assert_eq!(Cache::at(dir.path()).prune(Duration::ZERO).unwrap(), []);
-    assert_eq!(names_in(&dir.path().join("run")), ["guest-1"]);
+    assert_eq!(names_in(&dir.path().join("run")), ["guest-1", "guest-1.lock"]);
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         self.await?.check_err()
     }
 
-    async fn to_its_end(mut self) -> Result<Output, ExecError> {
+    async fn finish(mut self) -> Result<Output, ExecError> {
         let (command, deadline) = (self.command.to_string(), self.command.deadline);
         if let Some(reason) = self.command.flaw() {
             return Err(ExecError::Invalid { command, reason });
@@ -212,6 +212,6 @@ impl<'a> IntoFuture for Run<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.to_its_end())
+        Box::pin(self.finish())
     }
 }

@@ -153,7 +153,10 @@ fn write_sshd_config(folder: &Path, user: &KeyPair, host: &KeyPair) -> PathBuf {
     let authorized = write("authorized_keys", &format!("{}\n", user.public()));
     let config = format!(
         "HostKey {host_key}\nAuthorizedKeysFile {authorized}\nStrictModes no\nUsePAM no\nPidFile none\n\
-         PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nLogLevel QUIET\n"
+         PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nLogLevel QUIET\n\
+         SetEnv HOME={home}\n",
+        // A shell that sshd starts reads its start-up file: not the one of whoever runs the tests.
+        home = folder.display()
     );
     // Started as root, sshd insists on this empty folder; Debian makes it when the service starts.
     if user_name() == "root" && !Path::new("/run/sshd").exists() {

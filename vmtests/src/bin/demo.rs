@@ -33,21 +33,41 @@ fn refuse(error: &anyhow::Error) -> std::process::ExitCode {
 
 async fn demo() -> Result<()> {
     let mut clock = Clock::default();
-    let lab = Lab::named(&TestName { binary: "demo".to_owned(), test: "bootstrap".to_owned() })?;
+    let lab = Lab::named(&TestName {
+        binary: "demo".to_owned(),
+        test: "bootstrap".to_owned(),
+    })?;
 
     title("Three guests: a deployer with no backend, a backend host, an application host");
     let choice = tokio::task::spawn_blocking(accel::choose).await??;
-    line("accelerator", &format!("{}: {}", choice.accelerator, choice.reason));
+    line(
+        "accelerator",
+        &format!("{}: {}", choice.accelerator, choice.reason),
+    );
     let programs = tokio::task::spawn_blocking(|| programs::build(&say)).await??;
-    line("programs", &format!("static provisor and provisor-backend; {}", programs.tofu.display()));
+    line(
+        "programs",
+        &format!(
+            "static provisor and provisor-backend; {}",
+            programs.tofu.display()
+        ),
+    );
     clock.lap("programs");
-    tokio::task::spawn_blocking(|| Image::obtain(&Cache::open()?, &bootstrap::image(), &say)?.initrd(agent::PROGRAM))
-        .await??;
+    tokio::task::spawn_blocking(|| {
+        Image::obtain(&Cache::open()?, &bootstrap::image(), &say)?.initrd(agent::PROGRAM)
+    })
+    .await??;
     clock.lap("image");
     let hosts = bootstrap::start(&lab, programs).await?;
     for host in hosts.all() {
         let ready = host.ready_after().as_secs_f64();
-        line(host.name(), &format!("{}, ready {ready:.1} s after its start", bootstrap::address(host)?));
+        line(
+            host.name(),
+            &format!(
+                "{}, ready {ready:.1} s after its start",
+                bootstrap::address(host)?
+            ),
+        );
     }
     clock.lap("boot");
 
@@ -57,14 +77,21 @@ async fn demo() -> Result<()> {
 
     title("Where the state is now");
     let anonymous = hosts.ask_backend(Login::None).await?;
-    line("without credentials", &format!("GET {} -> {}", hosts.state_address()?, anonymous.status));
+    line(
+        "without credentials",
+        &format!("GET {} -> {}", hosts.state_address()?, anonymous.status),
+    );
     let answer = hosts.ask_backend(Login::Mine).await?;
     ensure!(answer.status == 200, "the backend answered {}", answer.status);
     let state: serde_json::Value = serde_json::from_str(&answer.body)?;
     let resources = state["resources"].as_array().map_or(0, Vec::len);
     line(
         "as the operator",
-        &format!("-> 200, serial {}, lineage {}, {resources} nodes", state["serial"], text(&state["lineage"])),
+        &format!(
+            "-> 200, serial {}, lineage {}, {resources} nodes",
+            state["serial"],
+            text(&state["lineage"])
+        ),
     );
 
     title("$ provisor tf apply    # again: nothing changed, so nothing is deployed");
@@ -101,20 +128,38 @@ async fn watch(hosts: &Hosts, arguments: &[&str]) -> Result<()> {
             }
         })
         .await?;
-    ensure!(output.status == ExitStatus::Code(0), "provisor ended with {}", output.status);
+    ensure!(
+        output.status == ExitStatus::Code(0),
+        "provisor ended with {}",
+        output.status
+    );
     Ok(())
 }
 
 async fn show_certificates(hosts: &Hosts) -> Result<()> {
     let client = &hosts.backend;
-    let ca = hosts.deployer.run(hosts.provisor(&["ca"])).check_ok().await?.stdout;
+    let ca = hosts
+        .deployer
+        .run(hosts.provisor(&["ca"]))
+        .check_ok()
+        .await?
+        .stdout;
     client.put("/root/ca.pem", &ca, 0o644).await?;
     let handshake = tls::connect(client, &hosts.app, "/root/ca.pem").await?;
-    ensure!(handshake.verified(), "the chain does not verify:\n{}", handshake.text());
+    ensure!(
+        handshake.verified(),
+        "the chain does not verify:\n{}",
+        handshake.text()
+    );
     let leaf = tls::describe(client, handshake.chain()).await?;
     let root = tls::describe(client, ca).await?;
     for (which, description) in [("certificate", leaf), ("signed by", root)] {
-        for (index, detail) in description.lines().map(str::trim).filter(|detail| !detail.is_empty()).enumerate() {
+        for (index, detail) in description
+            .lines()
+            .map(str::trim)
+            .filter(|detail| !detail.is_empty())
+            .enumerate()
+        {
             line(if index == 0 { which } else { "" }, detail);
         }
     }
@@ -129,7 +174,10 @@ fn show_memory(machines: &[&Machine]) -> Result<()> {
         sum += mib;
         line(&format!("memory, {}", machine.name()), &format!("{mib:.0} MiB"));
     }
-    line("memory, all guests", &format!("{sum:.0} MiB (proportional set size)"));
+    line(
+        "memory, all guests",
+        &format!("{sum:.0} MiB (proportional set size)"),
+    );
     Ok(())
 }
 
@@ -159,7 +207,11 @@ struct Clock {
 impl Default for Clock {
     fn default() -> Clock {
         let now = Instant::now();
-        Clock { start: now, last: now, laps: Vec::new() }
+        Clock {
+            start: now,
+            last: now,
+            laps: Vec::new(),
+        }
     }
 }
 

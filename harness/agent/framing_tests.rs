@@ -1,3 +1,4 @@
+use super::super::{Bytes, Ending, Exec, Interface, Mount, Setup, SetupFile};
 use super::*;
 
 const FIRST: Nonce = [1; 16];
