@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::AbortHandle;
 
 /// One worker thread for all that a lab does in the background. It ends with the value.
 #[derive(Debug)]
@@ -25,11 +26,13 @@ impl Background {
         })
     }
 
-    /// Runs `work` in the background and waits for it. The work goes on if the caller gives up.
+    /// Runs `work` in the background and waits for it. If the caller gives up, the work is dropped.
     ///
     /// A panic in it becomes the caller's.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        unwound(self.handle.spawn(work).await)
+        let task = self.handle.spawn(work);
+        let _dropped_with_caller = AbortOnDrop(task.abort_handle());
+        unwound(task.await)
     }
 
     /// Runs what blocks, apart from all else, and waits for it.
@@ -52,6 +55,14 @@ impl Drop for Background {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -80,6 +91,22 @@ mod tests {
         };
         background.run(work).await;
         assert_eq!(receiver.recv().unwrap(), "done");
+    }
+
+    #[tokio::test]
+    async fn work_is_dropped_with_the_caller_that_gave_up() {
+        let background = Background::start().unwrap();
+        let (held_by_work, work_is_gone) = tokio::sync::oneshot::channel::<()>();
+        let work = background.run(async move {
+            std::future::pending::<()>().await;
+            drop(held_by_work);
+        });
+        assert!(
+            tokio::time::timeout(std::time::Duration::ZERO, work)
+                .await
+                .is_err()
+        );
+        assert!(work_is_gone.await.is_err());
     }
 
     #[tokio::test]

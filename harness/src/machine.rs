@@ -7,27 +7,29 @@ mod looks;
 mod memory;
 mod power;
 mod run;
+mod setup;
 mod share;
 mod waits;
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub use boot::{BootEnd, BootError};
 pub use builder::{MachineBuilder, Machines};
+pub use power::RebootError;
 pub use run::{MachineRun, RunError};
 pub use share::ShareError;
 
 pub(crate) use boot::boot;
 pub(crate) use builder::Plan;
 pub(crate) use link::Link;
+pub(crate) use setup::setup;
 pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
 
 use tokio::sync::watch;
 
 use crate::accel::Accelerator;
-use crate::agent::{Bytes, Interface, Mount, Setup, SetupFile};
 use crate::console::{Console, Cursor};
 use crate::death::{DeathWatch, Evidence};
 use crate::laboratory::addresses::Book;
@@ -161,55 +163,5 @@ impl Machine {
 impl Running {
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The card by which the host reaches a guest: QEMU's user network, where the guest has this address.
-const MANAGEMENT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 0, 2, 15), 24);
-
-/// What a guest's agent makes of it, at each boot. `files` are for the first one only: later it has its own.
-pub(crate) fn setup(
-    name: &Name,
-    management: Mac,
-    places: &[Place],
-    shares: &[Share],
-    book: &Book,
-    files: Vec<SetupFile>,
-) -> Setup {
-    let card = |mac: Mac, address: Ipv4Addr, prefix: u8| Interface {
-        mac: mac.0,
-        new_mac: None,
-        addresses: vec![(address.into(), prefix)],
-        gateway: None,
-        up: true,
-    };
-    let (address, prefix) = MANAGEMENT_ADDRESS;
-    let interfaces = std::iter::once(card(management, address, prefix)).chain(
-        places
-            .iter()
-            .map(|place| card(place.mac, place.address, place.subnet.prefix())),
-    );
-    let mounts = shares.iter().enumerate().map(|(index, share)| Mount {
-        serial: share::serial(index),
-        target: share.guest.clone(),
-        fstype: "squashfs".to_owned(),
-        read_only: true,
-    });
-    Setup {
-        hostname: Some(name.to_string()),
-        hosts: book
-            .hosts()
-            .into_iter()
-            .map(|(address, names)| (address.into(), names))
-            .collect(),
-        interfaces: interfaces.collect(),
-        mounts: mounts.collect(),
-        files,
-        clock: SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .ok()
-            .map(|now| now.as_nanos() as u64),
-        entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
-        ..Setup::default()
     }
 }

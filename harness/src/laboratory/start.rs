@@ -27,52 +27,51 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     let images = obtain_images(lab, &plans).await?;
 
     let mut booting = JoinSet::new();
-    let background = Arc::clone(&lab.background);
-    let before = lab.state().machines.clone();
-    for (index, (plan, (name, _))) in plans.into_iter().zip(names).enumerate() {
-        let image = images
-            .iter()
-            .find(|(spec, _)| *spec == plan.image)
-            .map(|(_, bootable)| bootable.clone());
-        let Some(image) = image else {
-            return Err(LabError::NoMachines);
-        };
-        let start = Starting {
-            lab: Arc::clone(lab),
-            number: lab.next_number(),
+    for (index, ((plan, (name, _)), image)) in plans.into_iter().zip(names).zip(images).enumerate() {
+        let lab = Arc::clone(lab);
+        let number = lab.next_number();
+        let background = Arc::clone(&lab.background);
+        let starting = Starting {
+            lab,
+            number,
             name,
             accelerator,
             image,
             plan,
         };
-        let background = Arc::clone(&background);
-        booting.spawn(async move { (index, background.run(start.boot()).await) });
+        booting.spawn(async move { (index, background.run(starting.boot()).await) });
     }
-    let mut ended: BTreeMap<usize, Result<Machine, LabError>> =
-        booting.join_all().await.into_iter().collect();
-    let errors: Vec<_> = ended
-        .extract_if(.., |_, ended| ended.is_err())
-        .filter_map(|(_, ended)| ended.err())
-        .collect();
+    let ended: BTreeMap<usize, _> = booting.join_all().await.into_iter().collect();
+    let (mut started, mut errors) = (Vec::new(), Vec::new());
+    for machine in ended.into_values() {
+        match machine {
+            Ok(machine) => started.push(machine),
+            Err(error) => errors.push(error),
+        }
+    }
     LabError::gather(errors)?;
-    let started: Vec<_> = ended.into_values().flatten().collect();
+    let before = lab.state().machines.clone();
     lab.state().machines.extend(started.iter().cloned());
-    let mut learning = JoinSet::new();
-    for machine in before
+    introduce_to(before).await?;
+    Ok(started)
+}
+
+/// Has the machines that were there learn the names of those that came.
+async fn introduce_to(machines: Vec<Machine>) -> Result<(), LabError> {
+    let alive = machines
         .into_iter()
-        .filter(|machine| machine.death().seen().is_none())
-    {
-        learning.spawn(async move { machine.learn_hosts().await });
-    }
-    let learned = learning.join_all().await;
+        .filter(|machine| machine.death().seen().is_none());
+    let learning: JoinSet<_> = alive
+        .map(|machine| async move { machine.learn_hosts().await.map_err(LabError::from) })
+        .collect();
     LabError::gather(
-        learned
+        learning
+            .join_all()
+            .await
             .into_iter()
             .filter_map(Result::err)
-            .map(LabError::from)
             .collect(),
-    )?;
-    Ok(started)
+    )
 }
 
 /// Checks the names of machines and VLANs.
@@ -106,23 +105,18 @@ struct Bootable {
     initrd: PathBuf,
 }
 
-/// Each image that is wanted, once. Making one takes minutes; no deadline counts them.
-async fn obtain_images(lab: &Arc<Inner>, plans: &[Plan]) -> Result<Vec<(ImageSpec, Bootable)>, LabError> {
-    let mut specs: Vec<ImageSpec> = Vec::new();
-    for plan in plans {
-        if !specs.contains(&plan.image) {
-            specs.push(plan.image.clone());
-        }
-    }
+/// The image of each plan. Making one takes minutes; no deadline counts them.
+async fn obtain_images(lab: &Arc<Inner>, plans: &[Plan]) -> Result<Vec<Bootable>, LabError> {
+    let specs: Vec<ImageSpec> = plans.iter().map(|plan| plan.image.clone()).collect();
     let (cache, timeline) = (lab.cache.clone(), lab.timeline.clone());
     let obtain = move || {
         let progress = |line: &str| timeline.note("lab", line);
-        let obtain = |spec: ImageSpec| {
-            let image = Image::obtain(&cache, &spec, &progress)?;
+        let obtain = |spec: &ImageSpec| {
+            let image = Image::obtain(&cache, spec, &progress)?;
             let initrd = image.initrd(agent::PROGRAM)?;
-            Ok((spec, Bootable { image, initrd }))
+            Ok(Bootable { image, initrd })
         };
-        specs.into_iter().map(obtain).collect()
+        specs.iter().map(obtain).collect()
     };
     lab.background.run_blocking(obtain).await
 }
