@@ -66,11 +66,13 @@ async fn the_backend_holds_the_state(hosts: &Hosts) -> Result<()> {
     assert_eq!(hosts.ask_backend(Login::Wrong).await?.status, 401);
 
     let pull = Command::shell(format!(
-        "mkdir -p /root/elsewhere && cd /root/elsewhere && cat > main.tf && {TOFU} init -input=false >&2 && {TOFU} state pull"
+        "mkdir -p /root/elsewhere && cd /root/elsewhere && cat > main.tf &&
+         {TOFU} init -input=false >&2 && {TOFU} state pull"
     ));
     let pull = hosts
         .as_operator(pull)
-        .env("TF_HTTP_ADDRESS", hosts.state_address()?);
+        .env("TF_HTTP_ADDRESS", hosts.state_address()?)
+        .stdin("terraform {\n  backend \"http\" {}\n}\n");
     let pulled: serde_json::Value =
         serde_json::from_slice(&hosts.deployer.run(pull).check_ok().await?.stdout)?;
     assert_eq!(pulled, state);
