@@ -20,7 +20,7 @@ use crate::lease::LeaseError;
 use crate::migrate::MigrateError;
 use crate::obstacle::Obstacle;
 use crate::progress::{Event, Progress};
-use crate::runner::{Interrupts, Program, ProgramError, find_on_path};
+use crate::runner::{Interrupts, Places, Program, ProgramError, find_on_path};
 use crate::salvage::SalvageError;
 use crate::setup::Setup;
 use crate::store::{Client, Patience, StoreError};
@@ -73,11 +73,11 @@ pub fn run(
     if let Some(obstacle) = refused_at_sight(request.asked, hosting) {
         return Err(Error::Refused(obstacle));
     }
-    let path = std::env::var_os("PATH");
-    let program = Program::find(&setup.programs, path.as_deref())?;
+    let places = Places::of_this_process();
+    let program = Program::find(&setup.programs, &places)?;
     let shell = match &setup.programs.shell {
         Some(shell) => shell.clone(),
-        None => find_on_path("sh", path.as_deref()).ok_or(Error::NoShell)?,
+        None => find_on_path("sh", places.path.as_deref()).ok_or(Error::NoShell)?,
     };
     let address = state_address(setup, graph)?;
     // The graph is sound before anything is touched.

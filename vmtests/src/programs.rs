@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
+use provisor_deploy::runner::{Places, Program};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Name in the cargo target folder, and name in the guests.
@@ -34,7 +35,12 @@ impl Programs {
 
 /// Builds what is missing, once however many tests start together; `say` tells a person what is going on.
 pub fn build(say: &dyn Fn(&str)) -> Result<Programs> {
-    let tofu = find_tofu(std::env::var_os("PATH").as_deref())?;
+    // Both are static, so the guests get the one of this machine.
+    let tofu = Program::find(
+        &provisor_deploy::setup::Programs::default(),
+        &Places::of_this_process(),
+    )?
+    .path;
     let target = target_folder()?.join("guest-programs");
     std::fs::create_dir_all(&target)?;
     // Cargo has a lock of its own; this one also covers the copies below, so that none is of half a binary.
@@ -96,64 +102,22 @@ fn cargo_build(target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The runner the guests get: `tofu`, else `terraform`; both are static.
-fn find_tofu(path: Option<&std::ffi::OsStr>) -> Result<PathBuf> {
-    let folders: Vec<PathBuf> = path
-        .map(|path| std::env::split_paths(path).collect())
-        .unwrap_or_default();
-    ["tofu", "terraform"]
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|program| program.is_file())
-        .context("neither tofu nor terraform is on PATH: run ./dev setup, which fetches a pinned OpenTofu")
-}
-
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The folder cargo builds this program into: the one above it that cargo tagged.
+/// The folder cargo builds this program into: the one above it with cargo's own files. The tag is missing where the
+/// folder was there before cargo, as a mounted cache is.
 fn target_folder() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
+    let of_cargo = |folder: &&Path| {
+        [".rustc_info.json", "CACHEDIR.TAG"]
+            .iter()
+            .any(|file| folder.join(file).is_file())
+    };
     program
         .ancestors()
-        .find(|folder| folder.join("CACHEDIR.TAG").is_file())
+        .find(of_cargo)
         .map(Path::to_path_buf)
         .with_context(|| format!("{} is not below a cargo target folder", program.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folder_with(names: &[&str]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for name in names {
-            std::fs::write(folder.path().join(name), "").unwrap();
-        }
-        folder
-    }
-
-    #[test]
-    fn opentofu_is_preferred_wherever_it_stands() {
-        let (first, second) = (folder_with(&["terraform"]), folder_with(&["tofu"]));
-        let path = std::env::join_paths([first.path(), second.path()]).unwrap();
-        assert_eq!(find_tofu(Some(&path)).unwrap(), second.path().join("tofu"));
-    }
-
-    #[test]
-    fn terraform_is_accepted() {
-        let folder = folder_with(&["terraform"]);
-        assert_eq!(
-            find_tofu(Some(folder.path().as_os_str())).unwrap(),
-            folder.path().join("terraform")
-        );
-    }
-
-    #[test]
-    fn with_neither_the_error_says_what_to_do() {
-        let folder = folder_with(&[]);
-        let error = find_tofu(Some(folder.path().as_os_str())).unwrap_err();
-        assert!(error.to_string().contains("./dev setup"), "{error}");
-    }
 }

@@ -34,15 +34,30 @@ fn deployment() -> Deployment {
     deployment
 }
 
-/// OpenTofu, else Terraform.
+/// OpenTofu, else Terraform, else the OpenTofu that `./dev` fetched.
 fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     ["tofu", "terraform"]
         .iter()
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .chain(fetched())
         .find(|candidate| candidate.is_file())
-        .expect("neither tofu nor terraform is on PATH; install OpenTofu 1.10 or Terraform 1.11")
+        .expect("neither tofu nor terraform is on PATH; install one, or have `./dev setup` fetch OpenTofu")
+}
+
+/// `opentofu/VERSION/tofu` in the user's cache.
+fn fetched() -> Vec<PathBuf> {
+    let folder = |name: &str, below: &str| Some(PathBuf::from(std::env::var_os(name)?).join(below));
+    let cache = folder("PROVISOR_CACHE", "")
+        .or_else(|| folder("XDG_CACHE_HOME", "provisor"))
+        .or_else(|| folder("HOME", ".cache/provisor"));
+    let releases = cache.and_then(|cache| fs::read_dir(cache.join("opentofu")).ok());
+    releases
+        .into_iter()
+        .flatten()
+        .filter_map(|release| Some(release.ok()?.path().join("tofu")))
+        .collect()
 }
 
 impl Deployment {

@@ -17,7 +17,7 @@ use crate::grants::at_rest::{Secret, Shelf};
 use crate::grants::{self, GrantsError, Login};
 use crate::progress::{Event, Phase, Progress as _};
 use crate::report::Phases;
-use crate::runner::{Program, ProgramError};
+use crate::runner::{Places, Program, ProgramError};
 use crate::setup::Setup;
 use crate::wrapper::{
     self, Asked, BackendNode, Credentials, Flags, Graph, Hosting, LostState, Mode, Request, RunReport,
@@ -165,7 +165,7 @@ fn carry_out(
     if let Some(obstacle) = refused_at_sight(asked, hosting) {
         return Err(wrapper::Error::Refused(obstacle).into());
     }
-    let program = Program::find(&setup.programs, std::env::var_os("PATH").as_deref())?;
+    let program = Program::find(&setup.programs, &Places::of_this_process())?;
     setup.programs.tofu = Some(program.path.clone());
     let place = Place::of(setup, &fleet.loaded.model)?;
 

@@ -7,5 +7,5 @@ mod ui;
 
 pub use child::{ChildError, Exit, Invocation, Stdout};
 pub use interrupts::Interrupts;
-pub use program::{Flavor, Program, ProgramError, Version, find_on_path, is_executable};
+pub use program::{Flavor, Places, Program, ProgramError, Version, find_on_path, is_executable};
 pub use ui::{Action, Counts, Diagnostic, Notice, Severity, Status, Transcript, UiError};

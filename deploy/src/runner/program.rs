@@ -1,6 +1,6 @@
 //! Which program runs the graph, found and checked before any state is touched (TF FR-001).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,12 +31,21 @@ pub enum Flavor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
+/// Where a program is looked for that the setup does not name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// A `PATH`: first for `tofu`, then for `terraform`.
+    pub path: Option<OsString>,
+    /// The folder in which `./dev` keeps the releases of OpenTofu that it fetched and verified: `VERSION/tofu`.
+    pub fetched: Option<PathBuf>,
+}
+
 /// Why no program can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// Neither is there.
     #[error(
-        "neither `tofu` nor `terraform` is on PATH; install OpenTofu (https://opentofu.org/docs/intro/install/), or give the path of one with --tofu"
+        "neither `tofu` nor `terraform` is on PATH; install OpenTofu (https://opentofu.org/docs/intro/install/), or give the path of one with --tofu, or have `./dev setup` fetch a release"
     )]
     NotFound,
     /// The setup names a file that cannot be run.
@@ -71,16 +80,39 @@ pub enum ProgramError {
     },
 }
 
+impl Places {
+    /// Those of this process: its `PATH`, and the cache of its user.
+    pub fn of_this_process() -> Places {
+        let folder = |name: &str, below: &str| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+                .map(|path| path.join(below))
+        };
+        let cache = folder("PROVISOR_CACHE", "")
+            .or_else(|| folder("XDG_CACHE_HOME", "provisor"))
+            .or_else(|| folder("HOME", ".cache/provisor"));
+        Places {
+            path: std::env::var_os("PATH"),
+            fetched: cache.map(|cache| cache.join("opentofu")),
+        }
+    }
+
+    fn tofu(&self) -> Option<PathBuf> {
+        ["tofu", "terraform"]
+            .into_iter()
+            .find_map(|name| find_on_path(name, self.path.as_deref()))
+            .or_else(|| newest_release(self.fetched.as_deref()?))
+    }
+}
+
 impl Program {
-    /// The one of the setup, else `tofu` on PATH, else `terraform`; its version is checked.
-    pub fn find(programs: &Programs, path: Option<&OsStr>) -> Result<Program, ProgramError> {
+    /// The one of the setup, else `tofu` on PATH, else `terraform`, else a release that was fetched; its version is checked.
+    pub fn find(programs: &Programs, places: &Places) -> Result<Program, ProgramError> {
         let found = match &programs.tofu {
             Some(path) if is_executable(path) => path.clone(),
             Some(path) => return Err(ProgramError::NotAProgram { path: path.clone() }),
-            None => ["tofu", "terraform"]
-                .into_iter()
-                .find_map(|name| find_on_path(name, path))
-                .ok_or(ProgramError::NotFound)?,
+            None => places.tofu().ok_or(ProgramError::NotFound)?,
         };
         Program::check(found)
     }
@@ -140,6 +172,20 @@ pub fn find_on_path(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
         .find(|path| is_executable(path))
 }
 
+/// The newest of the fetched releases.
+fn newest_release(folder: &Path) -> Option<PathBuf> {
+    std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let version = read_numbers(entry.file_name().to_str()?)?;
+            Some((version, entry.path().join("tofu")))
+        })
+        .filter(|(_, path)| is_executable(path))
+        .max()
+        .map(|(_, path)| path)
+}
+
 /// Whether a path is a file that may be run.
 pub fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path)
@@ -164,12 +210,17 @@ fn read_version(line: &str) -> Option<(Flavor, Version)> {
     } else {
         (Flavor::Terraform, line.strip_prefix("Terraform v")?)
     };
-    let digits = rest
+    Some((flavor, read_numbers(rest)?))
+}
+
+/// Reads `1.10.6`, whatever follows it.
+fn read_numbers(text: &str) -> Option<Version> {
+    let digits = text
         .split(|character: char| character != '.' && !character.is_ascii_digit())
         .next()?;
     let mut numbers = digits.split('.').map(str::parse);
     let mut next = || numbers.next().and_then(Result::ok);
-    Some((flavor, Version(next()?, next()?, next()?)))
+    Some(Version(next()?, next()?, next()?))
 }
 
 impl std::fmt::Display for Program {
@@ -203,7 +254,6 @@ impl std::fmt::Display for Version {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use std::ffi::OsString;
 
     #[rstest]
     #[case::opentofu("OpenTofu v1.10.6", Some((Flavor::OpenTofu, Version(1, 10, 6))))]
@@ -215,22 +265,29 @@ mod tests {
         assert_eq!(read_version(line), expected);
     }
 
-    /// A folder with programs that print a line.
-    fn folder(programs: &[(&str, &str)]) -> (tempfile::TempDir, OsString) {
+    /// A folder with programs that print a line, as the only place there is.
+    fn folder(programs: &[(&str, &str)]) -> (tempfile::TempDir, Places) {
         let folder = tempfile::tempdir().unwrap();
         for (name, line) in programs {
-            let path = folder.path().join(name);
-            std::fs::write(&path, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&folder.path().join(name), line);
         }
-        let path = folder.path().as_os_str().to_owned();
-        (folder, path)
+        let places = Places {
+            path: Some(folder.path().as_os_str().to_owned()),
+            fetched: None,
+        };
+        (folder, places)
+    }
+
+    fn write_program(path: &Path, line: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     #[test]
     fn opentofu_on_path_is_preferred_to_terraform() {
-        let (folder, path) = folder(&[("tofu", "OpenTofu v1.10.6"), ("terraform", "Terraform v1.11.4")]);
-        let program = Program::find(&Programs::default(), Some(&path)).unwrap();
+        let (folder, places) = folder(&[("tofu", "OpenTofu v1.10.6"), ("terraform", "Terraform v1.11.4")]);
+        let program = Program::find(&Programs::default(), &places).unwrap();
         assert_eq!(
             (program.path, program.flavor),
             (folder.path().join("tofu"), Flavor::OpenTofu)
@@ -239,40 +296,61 @@ mod tests {
 
     #[test]
     fn the_setups_program_is_used_before_any_on_path() {
-        let (folder, path) = folder(&[("tofu", "OpenTofu v1.10.6"), ("mine", "Terraform v1.4.0")]);
+        let (folder, places) = folder(&[("tofu", "OpenTofu v1.10.6"), ("mine", "Terraform v1.4.0")]);
         let programs = Programs {
             tofu: Some(folder.path().join("mine")),
             ..Programs::default()
         };
         assert_eq!(
-            Program::find(&programs, Some(&path)).unwrap().flavor,
+            Program::find(&programs, &places).unwrap().flavor,
             Flavor::Terraform
         );
     }
 
     #[test]
+    fn a_fetched_release_is_used_where_path_has_none() {
+        let (folder, mut places) = folder(&[]);
+        let fetched = folder.path().join("opentofu");
+        for version in ["1.9.4", "1.10.6", "1.10.5"] {
+            let path = fetched.join(version).join("tofu");
+            write_program(&path, &format!("OpenTofu v{version}"));
+        }
+        // One that is being fetched.
+        std::fs::create_dir(fetched.join("1.11.0")).unwrap();
+        places.fetched = Some(fetched.clone());
+        let find = |places| Program::find(&Programs::default(), places).unwrap().path;
+        assert_eq!(find(&places), fetched.join("1.10.6/tofu"));
+
+        write_program(&folder.path().join("terraform"), "Terraform v1.11.4");
+        assert_eq!(find(&places), folder.path().join("terraform"));
+    }
+
+    #[test]
     fn without_one_the_error_says_how_to_get_one() {
-        let (_folder, path) = folder(&[]);
-        let error = Program::find(&Programs::default(), Some(&path)).unwrap_err();
-        assert!(error.to_string().contains("install OpenTofu"));
+        let (_folder, places) = folder(&[]);
+        let error = Program::find(&Programs::default(), &places)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("install OpenTofu"), "{error}");
+        assert!(error.contains("./dev setup"), "{error}");
     }
 
     #[rstest]
     #[case::terraform("Terraform v1.3.9")]
     #[case::opentofu("OpenTofu v1.5.9")]
     fn an_old_version_is_refused(#[case] line: &str) {
-        let (_folder, path) = folder(&[("tofu", line)]);
+        let (_folder, places) = folder(&[("tofu", line)]);
         assert!(matches!(
-            Program::find(&Programs::default(), Some(&path)),
+            Program::find(&Programs::default(), &places),
             Err(ProgramError::TooOld { .. })
         ));
     }
 
     #[test]
     fn a_program_that_is_neither_is_refused() {
-        let (folder, path) = folder(&[("tofu", "hello")]);
+        let (folder, places) = folder(&[("tofu", "hello")]);
         assert!(matches!(
-            Program::find(&Programs::default(), Some(&path)),
+            Program::find(&Programs::default(), &places),
             Err(ProgramError::Unrecognised { .. })
         ));
         let programs = Programs {
@@ -280,7 +358,7 @@ mod tests {
             ..Programs::default()
         };
         assert!(matches!(
-            Program::find(&programs, None),
+            Program::find(&programs, &Places::default()),
             Err(ProgramError::NotAProgram { .. })
         ));
     }
