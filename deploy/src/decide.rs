@@ -71,19 +71,64 @@ pub enum Work {
 
 /// Decides.
 pub fn decide(observed: &Observation) -> Course {
-    match refused_at_sight(observed.asked, observed.hosting) {
-        Some(obstacle) => Course::Refuse(obstacle),
-        None => match &observed.remote {
-            Remote::Unreachable(error) => unreachable(observed, &error.to_string()),
-            Remote::Denied(error) | Remote::Failing(error) => Course::Refuse(Obstacle::Backend {
-                text: error.to_string(),
-            }),
-            Remote::Corrupt { reason } => Course::Refuse(Obstacle::Corrupt {
-                reason: reason.clone(),
-            }),
-            Remote::Absent => reachable(observed, None),
-            Remote::Empty(state) | Remote::Held(state) => reachable(observed, Some(state)),
-        },
+    let Observation {
+        asked,
+        hosting,
+        remote,
+        ..
+    } = observed;
+    let standing = match refused_at_sight(*asked, *hosting) {
+        Some(obstacle) => Err(obstacle),
+        None => standing(*asked, *hosting, observed.marker.as_ref(), remote),
+    };
+    match standing {
+        Err(obstacle) => Course::Refuse(obstacle),
+        Ok(Standing::Unreachable(reason)) => unreachable(observed, &reason),
+        Ok(Standing::Serves(state)) => reachable(observed, state),
+    }
+}
+
+/// What the backend alone rules out, so that nothing has to be made or built to know.
+pub fn refused_by_backend(
+    asked: Asked,
+    hosting: Hosting,
+    marker: Option<&Marker>,
+    remote: &Remote,
+) -> Option<Obstacle> {
+    standing(asked, hosting, marker, remote).err()
+}
+
+/// A backend with which a run can go on.
+enum Standing<'a> {
+    /// A bootstrap brings it up.
+    Unreachable(String),
+    /// It answers, with a state or without one.
+    Serves(Option<&'a State>),
+}
+
+fn standing<'a>(
+    asked: Asked,
+    hosting: Hosting,
+    marker: Option<&Marker>,
+    remote: &'a Remote,
+) -> Result<Standing<'a>, Obstacle> {
+    match (remote, asked.mode) {
+        (Remote::Denied(error) | Remote::Failing(error), _) => Err(Obstacle::Backend {
+            text: error.to_string(),
+        }),
+        (Remote::Corrupt { reason }, _) => Err(Obstacle::Corrupt {
+            reason: reason.clone(),
+        }),
+        (Remote::Unreachable(error), Mode::Steady) => Err(Obstacle::Unreachable {
+            reason: error.to_string(),
+            advice: match (marker, hosting) {
+                (None, Hosting::OwnNode) => Advice::Bootstrap,
+                (Some(_), _) | (_, Hosting::Elsewhere) => Advice::BringBack,
+            },
+        }),
+        (Remote::Unreachable(error), Mode::Bootstrap) => Ok(Standing::Unreachable(error.to_string())),
+        (Remote::Absent, _) => Ok(Standing::Serves(None)),
+        (Remote::Empty(state) | Remote::Held(state), _) => Ok(Standing::Serves(Some(state))),
     }
 }
 
@@ -97,21 +142,11 @@ pub fn refused_at_sight(asked: Asked, hosting: Hosting) -> Option<Obstacle> {
     }
 }
 
+/// A bootstrap whose backend is not there yet.
 fn unreachable(observed: &Observation, reason: &str) -> Course {
-    let Asked { mode, flags, .. } = observed.asked;
-    if mode == Mode::Steady {
-        let advice = match (&observed.marker, observed.hosting) {
-            (None, Hosting::OwnNode) => Advice::Bootstrap,
-            (Some(_), _) | (_, Hosting::Elsewhere) => Advice::BringBack,
-        };
-        return Course::Refuse(Obstacle::Unreachable {
-            reason: reason.to_owned(),
-            advice,
-        });
-    }
     let mut settling = Settling::of(observed, None);
     if let Some(marker) = &observed.marker {
-        match flags.lost_state {
+        match observed.asked.flags.lost_state {
             LostState::Refuse => {
                 return Course::Refuse(Obstacle::SecondState {
                     reason: reason.to_owned(),

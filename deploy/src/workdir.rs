@@ -24,6 +24,7 @@ use crate::address::StateAddress;
 use crate::lock;
 use crate::marker::Marker;
 
+const MARKER_FILE: &str = "marker.json";
 /// Name of the local state file.
 pub const STATE_FILE: &str = "terraform.tfstate";
 /// Name of what OpenTofu leaves where it ran when it could not store the state.
@@ -158,7 +159,7 @@ impl WorkDir {
 
     /// The migration marker.
     pub fn marker(&self) -> PathBuf {
-        self.root.join("marker.json")
+        self.root.join(MARKER_FILE)
     }
 
     /// Makes and returns the folder of a run, and drops the oldest of more than twenty.
@@ -190,16 +191,7 @@ impl WorkDir {
 
     /// Reads the marker.
     pub fn read_marker(&self) -> Result<Option<Marker>, WorkDirError> {
-        let path = self.marker();
-        let Some(bytes) = read_if_there(&path)? else {
-            return Ok(None);
-        };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| WorkDirError::MarkerDamaged {
-                path,
-                reason: error.to_string(),
-            })
+        marker_in(&self.root)
     }
 
     /// Writes the marker: temporary name, fsync, rename.
@@ -251,6 +243,20 @@ impl WorkDir {
             }),
         }
     }
+}
+
+/// The marker in a working directory that another run may have, or that is not there yet.
+pub fn marker_in(root: &Path) -> Result<Option<Marker>, WorkDirError> {
+    let path = root.join(MARKER_FILE);
+    let Some(bytes) = read_if_there(&path)? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| WorkDirError::MarkerDamaged {
+            path,
+            reason: error.to_string(),
+        })
 }
 
 /// A time as it stands in file names: sorts by age.

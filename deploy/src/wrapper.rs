@@ -14,17 +14,18 @@ use jiff::Timestamp;
 
 use crate::address::{AddressError, StateAddress};
 use crate::bootstrap::WaitError;
-use crate::decide::refused_at_sight;
+use crate::decide::{refused_at_sight, refused_by_backend};
 use crate::graph::{GraphError, render};
 use crate::lease::LeaseError;
 use crate::migrate::MigrateError;
+use crate::observe::remote;
 use crate::obstacle::Obstacle;
 use crate::progress::{Event, Progress};
 use crate::runner::{Interrupts, Places, Program, ProgramError, find_on_path};
 use crate::salvage::SalvageError;
 use crate::setup::Setup;
 use crate::store::{Client, Patience, StoreError};
-use crate::workdir::{Cycle, WorkDir, WorkDirError, stamp};
+use crate::workdir::{Cycle, WorkDir, WorkDirError, marker_in, stamp};
 
 pub use crate::cycle::CycleError;
 pub use crate::graph::{BackendNode, Graph, TransportCommand};
@@ -109,6 +110,26 @@ pub fn run(
         progress,
     };
     session.carry_out()
+}
+
+/// What the backend at `address` already rules out, asked before anything is made or built. A run asks again.
+///
+/// # Errors
+/// [`Error::Refused`], or that the marker cannot be read.
+pub fn look_ahead(
+    setup: &Setup,
+    address: &StateAddress,
+    hosting: Hosting,
+    asked: Asked,
+    credentials: &Credentials,
+) -> Result<(), Error> {
+    let marker = marker_in(&setup.state_home.join(address.key()))?;
+    let credentials = credentials.clone().with_userinfo_of(address);
+    let client = Client::new(address.clone(), &credentials, Patience::default())?;
+    match refused_by_backend(asked, hosting, marker.as_ref(), &remote(client.read())) {
+        Some(obstacle) => Err(Error::Refused(obstacle)),
+        None => Ok(()),
+    }
 }
 
 /// The operator's address, else the one at which the graph's own backend node will serve (TF FR-005).

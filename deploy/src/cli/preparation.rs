@@ -26,6 +26,8 @@ const BUILD_DEADLINE: Duration = Duration::from_secs(2 * 3600);
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     root: PathBuf,
+    /// The state's address.
+    pub(super) address: StateAddress,
 }
 
 /// Why a run cannot begin.
@@ -58,7 +60,7 @@ impl Place {
             (None, None) => return Err(PreparationError::NoAddress),
         };
         let root = absolute(&setup.state_home)?.join(address.key());
-        Ok(Place { root })
+        Ok(Place { root, address })
     }
 
     /// Makes the folder, for this user alone.

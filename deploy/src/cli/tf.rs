@@ -168,6 +168,7 @@ fn carry_out(
     let program = Program::find(&setup.programs, &Places::of_this_process())?;
     setup.programs.tofu = Some(program.path.clone());
     let place = Place::of(setup, &fleet.loaded.model)?;
+    wrapper::look_ahead(setup, &place.address, hosting, asked, &credentials)?;
 
     let generations = phases.run(
         Phase::Grants,
