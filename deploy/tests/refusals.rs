@@ -115,7 +115,12 @@ fn a_wrong_password_is_refused_before_anything_is_made() {
     let deployer = Deployer::new();
     let (_runtime, address, _handle) = backend(deployer.folder.path());
     let output = deployer.tf(address, &["apply"]).output().unwrap();
-    refused(&deployer, &output, 3, &["refuses these credentials (401)", "TF_HTTP_PASSWORD"]);
+    refused(
+        &deployer,
+        &output,
+        3,
+        &["refuses these credentials (401)", "TF_HTTP_PASSWORD"],
+    );
 }
 
 #[rstest]
