@@ -13,7 +13,12 @@ let
   nginx = import ./nginx.nix checked.nginx;
 
   allUnits = units // (if checked.nginx.enable then { "nginx.service" = nginx.unit; } else { });
-  etc = checked.etc // (if checked.nginx.enable then { "nginx/nginx.conf" = nginx.config; } else { });
+  hosts = builtins.concatStringsSep "" (map
+    (address: "${address} ${builtins.concatStringsSep " " checked.hosts.${address}}\n")
+    (builtins.attrNames checked.hosts));
+  etc = checked.etc
+    // (if checked.nginx.enable then { "nginx/nginx.conf" = nginx.config; } else { })
+    // (if checked.hosts != { } then { hosts = "127.0.0.1 localhost\n" + hosts; } else { });
 
   toFiles = prefix: files: map (path: {
     inherit path;
