@@ -35,7 +35,8 @@ use crate::death::{DeathWatch, Evidence};
 use crate::laboratory::addresses::Book;
 use crate::names::Name;
 use crate::net::{Mac, Subnet};
-use crate::qemu::Qemu;
+use crate::qemu::{self, Qemu};
+use crate::qmp::{Qmp, QmpError};
 use crate::ssh::{Login, Ssh, SshError};
 use crate::timeline::Timeline;
 
@@ -55,6 +56,13 @@ pub(crate) struct Place {
     pub(crate) mac: Mac,
     pub(crate) address: Ipv4Addr,
     pub(crate) subnet: Subnet,
+}
+
+/// Whether a card's cable is plugged in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cable {
+    In,
+    Out,
 }
 
 #[derive(Debug)]
@@ -153,6 +161,21 @@ impl Machine {
     /// [`SshError`]: it cannot be reached, or is not who it should be.
     pub async fn ssh(&self) -> Result<Ssh, SshError> {
         Ssh::connect((Ipv4Addr::LOCALHOST, self.running.ssh_port), &self.running.login).await
+    }
+
+    /// Plugs the cable of its card on `vlan` in or out. A machine that is not on it has no cable there.
+    pub(crate) async fn set_link(&self, vlan: &Name, cable: Cable) -> Result<(), QmpError> {
+        let index = self.running.places.iter().position(|place| place.vlan == *vlan);
+        let Some(index) = index else { return Ok(()) };
+        let (name, up) = (qemu::card_id(index), cable == Cable::In);
+        self.monitor()
+            .execute(qapi::qmp::set_link { name, up })
+            .await
+            .map(drop)
+    }
+
+    fn monitor(&self) -> &Qmp {
+        self.running.qemu.monitor()
     }
 
     fn note(&self, event: impl std::fmt::Display) {
