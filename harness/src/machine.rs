@@ -17,6 +17,7 @@ use std::time::Duration;
 
 pub use boot::{BootEnd, BootError};
 pub use builder::{MachineBuilder, Machines};
+pub use looks::Response;
 pub use power::RebootError;
 pub use run::{MachineRun, RunError};
 pub use share::ShareError;
@@ -47,7 +48,12 @@ use crate::timeline::Timeline;
 #[derive(Clone, Debug)]
 pub struct Machine {
     running: Arc<Running>,
+    /// How long its waits last.
+    patience: Duration,
 }
+
+/// How long a wait lasts that does not say: a service's start under emulation on a busy host.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A guest's place on a VLAN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +95,10 @@ impl Machine {
         let resets = running.qemu.resets();
         let running = Arc::new(running);
         tokio::spawn(link::keep(Arc::downgrade(&running), resets));
-        Self { running }
+        Self {
+            running,
+            patience: PATIENCE,
+        }
     }
 
     /// Its name, which is also its host name.
