@@ -22,6 +22,7 @@ pub struct TestName {
 /// |---|---|
 /// | `started`, then `passed`, `failed` or `ended` | how far the test came |
 /// | `timeline.txt` | what happened, on one clock |
+/// | `VLAN.pcapng` | the frames of a VLAN, if it was captured |
 /// | `MACHINE/command` | QEMU's command line |
 /// | `MACHINE/console` | all that the guest's console printed, as bytes |
 /// | `MACHINE/stderr` | what QEMU itself said |
