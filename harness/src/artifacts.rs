@@ -39,6 +39,8 @@ pub struct MachineArtifacts {
     pub command: PathBuf,
     /// All that the guest's console printed.
     pub console: PathBuf,
+    /// All that the guest's journal said, without the kernel's lines: those are on the console.
+    pub journal: PathBuf,
     /// What QEMU itself said.
     pub stderr: PathBuf,
     /// The talk with QEMU's monitor.
@@ -156,6 +158,7 @@ impl Artifacts {
         Ok(MachineArtifacts {
             command: folder.join("command"),
             console: folder.join("console"),
+            journal: folder.join("journal"),
             stderr: folder.join("stderr"),
             qmp: folder.join("qmp"),
         })

@@ -142,6 +142,8 @@ impl Starting {
             qmp: self.socket("q")?,
             agent: self.socket("a")?,
             console: files.console.clone(),
+            journal: files.journal.clone(),
+            monitor: self.socket("m")?,
         };
         let management = Mac::of(name.as_str(), "management");
         let spec = MachineSpec {
