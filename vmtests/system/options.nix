@@ -9,8 +9,9 @@ in
 {
   check = config:
     let
-      top = only [ ] [ "environment" "services" "system" "systemd" ] config;
+      top = only [ ] [ "environment" "networking" "services" "system" "systemd" ] config;
       environment = only [ "environment" ] [ "etc" ] (top.environment or { });
+      networking = only [ "networking" ] [ "hosts" ] (top.networking or { });
       services = only [ "services" ] [ "nginx" "postgresql" ] (top.services or { });
       system = only [ "system" ] [ "extraDependencies" ] (top.system or { });
       systemd = only [ "systemd" ] [ "services" ] (top.systemd or { });
@@ -21,6 +22,7 @@ in
     in
     {
       etc = builtins.mapAttrs (_: file: file.text) (eachOnly [ "environment" "etc" ] [ "text" ] (environment.etc or { }));
+      hosts = networking.hosts or { };
       extraDependencies = system.extraDependencies or [ ];
       services = eachOnly [ "systemd" "services" ]
         [ "after" "before" "description" "environment" "requires" "serviceConfig" "unitConfig" "wantedBy" "wants" ]

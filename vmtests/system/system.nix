@@ -17,9 +17,15 @@ let
   allUnits = units
     // when checked.nginx.enable { "nginx.service" = nginx.unit; }
     // when checked.postgresql.enable { "postgresql.service" = postgresql.unit; };
+  hosts = builtins.concatStringsSep "" (map
+    (address: "${address} ${builtins.concatStringsSep " " checked.hosts.${address}}
+")
+    (builtins.attrNames checked.hosts));
   etc = checked.etc
     // when checked.nginx.enable { "nginx/nginx.conf" = nginx.config; }
-    // when checked.postgresql.enable postgresql.etc;
+    // when checked.postgresql.enable postgresql.etc
+    // when (checked.hosts != { }) { hosts = "127.0.0.1 localhost
+" + hosts; };
 
   toFiles = prefix: files: map (path: {
     inherit path;

@@ -42,7 +42,7 @@ pub(super) fn open(folder: &Path) -> Result<Fleet, FleetError> {
     })
 }
 
-/// `fleet.toml` and every TOML file of `components/`, by their paths in the folder.
+/// `fleet.toml`, `pins.toml` if there is one, and every TOML file of `components/`, by their paths in the folder.
 fn read(folder: &Path) -> Result<FleetFiles, FleetError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -54,6 +54,13 @@ fn read(folder: &Path) -> Result<FleetFiles, FleetError> {
         "fleet.toml".to_owned(),
         std::fs::read_to_string(&fleet).map_err(failed(&fleet))?,
     );
+    let pins = folder.join("pins.toml");
+    if pins.is_file() {
+        texts.insert(
+            "pins.toml".to_owned(),
+            std::fs::read_to_string(&pins).map_err(failed(&pins))?,
+        );
+    }
     let components = folder.join("components");
     if components.is_dir() {
         for entry in std::fs::read_dir(&components).map_err(failed(&components))? {

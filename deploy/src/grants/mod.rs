@@ -75,6 +75,14 @@ pub enum GrantsError {
         /// Its reason, without the password.
         reason: String,
     },
+    /// A credential at a provider, which nothing here makes yet.
+    #[error(
+        "grant {grant} is a login at a provider, which this version does not make; remove `grants` from its provision"
+    )]
+    NotMade {
+        /// The grant.
+        grant: String,
+    },
     /// The certificate could not be written for clients.
     #[error("cannot write the CA certificate {path}: {source}; make the state folder writable for you")]
     Export {
@@ -100,6 +108,7 @@ pub fn survey(
         let credentials = match grant.kind {
             GrantKind::BackendUsers => credentials(record.as_ref(), login_for(&grant.name, login)?),
             GrantKind::Certificate { .. } => Credentials::Same,
+            GrantKind::Role(_) | GrantKind::AccessKey(_) => return Err(not_made(&grant.name)),
         };
         let decision = generate::decide(record.as_ref(), &grant.kind, fingerprint, credentials, today);
         decisions.insert(grant.name.clone(), (grant.kind.clone(), decision));
@@ -127,6 +136,7 @@ pub fn make(
             GrantKind::BackendUsers => {
                 generate::backend_users(&users::line(login_for(name, login)?)?, generation)
             }
+            GrantKind::Role(_) | GrantKind::AccessKey(_) => return Err(not_made(name)),
         };
         shelf.keep(name, &record)?;
     }
@@ -137,6 +147,12 @@ pub fn make(
         })?;
     }
     Ok(())
+}
+
+fn not_made(grant: &str) -> GrantsError {
+    GrantsError::NotMade {
+        grant: grant.to_owned(),
+    }
 }
 
 fn login_for<'a>(grant: &str, login: Option<&'a Login>) -> Result<&'a Login, GrantsError> {

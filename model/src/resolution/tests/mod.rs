@@ -148,7 +148,7 @@ fn several_of_a_host_that_serve_something_are_refused_with_all_of_them() {
           components/website.toml:1:34 "\"php\"": required here
           fleet.toml:49:37 "\"php\"": `app/php` is assigned here
           fleet.toml:49:44 "\"php-2\"": `app/php-2` is assigned here
-          help: keep one of them: remove the others from the `components` of their nodes
+          help: choose one: `provisor pin app php app php` or `provisor pin app php app php-2`
         "#,
     );
 }
@@ -167,17 +167,17 @@ fn two_providers_in_the_fleet_are_refused_with_both_and_three_with_all() {
           components/webmail.toml:1:13 "\"route\"": required here
           fleet.toml:32:44 "\"proxy\"": `backend/proxy` is assigned here
           fleet.toml:37:15 "\"proxy\"": `proxy/proxy` is assigned here
-          help: keep one of them: remove the others from the `components` of their nodes
+          help: choose one: `provisor pin app route backend proxy` or `provisor pin app route proxy proxy`
         error[model::ambiguous-provider]: `site/webmail` requires `route`, and both `backend/proxy` and `proxy/proxy` provide it
           components/webmail.toml:1:13 "\"route\"": required here
           fleet.toml:32:44 "\"proxy\"": `backend/proxy` is assigned here
           fleet.toml:37:15 "\"proxy\"": `proxy/proxy` is assigned here
-          help: keep one of them: remove the others from the `components` of their nodes
+          help: choose one: `provisor pin site route backend proxy` or `provisor pin site route proxy proxy`
         error[model::ambiguous-provider]: `app/website` requires `route`, and both `backend/proxy` and `proxy/proxy` provide it
           components/website.toml:1:13 "\"route\"": required here
           fleet.toml:32:44 "\"proxy\"": `backend/proxy` is assigned here
           fleet.toml:37:15 "\"proxy\"": `proxy/proxy` is assigned here
-          help: keep one of them: remove the others from the `components` of their nodes
+          help: choose one: `provisor pin app route backend proxy` or `provisor pin app route proxy proxy`
         "#,
     );
     let second = "provides = [{ name = \"route\", scope = \"mesh\" }]\n";
