@@ -25,6 +25,7 @@ pub struct TestName {
 /// | `timeline.html` | the same with every line of consoles and journals, for a browser |
 /// | `everything.txt` | the same as text |
 /// | `memory`, `peak-memory-mib` | what test and guests took together: seconds since 1970 and MiB; the most of it |
+/// | `VLAN.pcapng` | the frames of a VLAN, if it was captured |
 /// | `MACHINE/command` | QEMU's command line |
 /// | `MACHINE/console` | all that the guest's console printed, as bytes |
 /// | `MACHINE/journal` | the guest's journal, even of a guest that no command reaches |

@@ -58,7 +58,7 @@ pub mod wait;
 
 pub use exec::{Command, Execute, ExitStatus, Output, Transport};
 pub use image::ImageSpec;
-pub use laboratory::{AddressError, Lab, LabError, Vlan, lab};
+pub use laboratory::{AddressError, CAPTURE_VARIABLE, Fault, Lab, LabError, Links, Vlan, lab};
 pub use machine::{Machine, MachineBuilder, Machines};
 pub use names::{Name, NameError};
 pub use run_dir::RunDirError;

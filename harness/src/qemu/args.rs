@@ -88,6 +88,11 @@ pub struct Paths {
 /// The translation cache under emulation, in MiB. The default grows to 1 GiB; 128 loses nothing, 64 about 5 %.
 const TRANSLATION_CACHE_MIB: u32 = 128;
 
+/// The name of a machine's `index`-th card on a VLAN, by which QEMU's monitor knows its cable.
+pub fn card_id(index: usize) -> String {
+    format!("vlan{index}")
+}
+
 /// The arguments with which QEMU runs `machine`.
 pub fn args(machine: &MachineSpec, paths: &Paths) -> Vec<OsString> {
     let mut args = Args::default();
@@ -222,7 +227,7 @@ impl Args {
     }
 
     fn card(&mut self, index: usize, card: &Card) {
-        let id = format!("vlan{index}");
+        let id = card_id(index);
         self.add(
             "-netdev",
             [
