@@ -25,6 +25,7 @@ pub use share::ShareError;
 pub(crate) use boot::boot;
 pub(crate) use builder::Plan;
 pub(crate) use link::Link;
+pub(crate) use memory::pss_mib;
 pub(crate) use setup::setup;
 pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
 
