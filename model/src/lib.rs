@@ -35,6 +35,7 @@ mod bindings;
 mod contributions;
 mod grants;
 pub mod node_plan;
+mod provisioners;
 pub mod resolution;
 mod setup;
 mod writers;
