@@ -168,6 +168,8 @@ fn a_fleet_bootstraps_itself_and_its_second_run_changes_nothing() {
             Phase::SteadyCycle
         ]
     );
+    let of_backend = told.of_node("backend");
+    assert_eq!(of_backend, ["deploying", "connecting", "Deployed", "Unchanged"]);
     assert_eq!(
         (report.work, verdicts(&report)),
         (Work::LocalCycle, BOTH_DEPLOYED.to_vec())

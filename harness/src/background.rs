@@ -35,6 +35,11 @@ impl Background {
         unwound(task.await)
     }
 
+    /// Runs `work` in the background; nobody waits for it.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(work);
+    }
+
     /// Runs what blocks, apart from all else, and waits for it.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,

@@ -2,6 +2,7 @@
 
 pub(crate) mod addresses;
 mod error;
+mod faults;
 mod fixture;
 pub(crate) mod start;
 mod vlan;
@@ -14,8 +15,9 @@ use tokio::task::JoinSet;
 
 pub use addresses::AddressError;
 pub use error::LabError;
+pub use faults::{Fault, Links};
 pub use fixture::lab;
-pub use vlan::Vlan;
+pub use vlan::{CAPTURE_VARIABLE, Vlan};
 
 use crate::artifacts::{Artifacts, Outcome, TestName};
 use crate::background::Background;
@@ -56,6 +58,9 @@ pub(crate) struct Inner {
 struct State {
     switches: BTreeMap<Name, Switch>,
     machines: Vec<Machine>,
+    /// Those in force, by number.
+    faults: BTreeMap<u64, String>,
+    numbered_faults: u64,
     /// How many machines there were ever: their files are told apart by number, since paths of sockets must be short.
     numbered: usize,
 }
@@ -148,6 +153,7 @@ impl Lab {
             });
         }
         let ended = stopping.join_all().await;
+        self.inner.tell_of_faults();
         self.inner.state().switches.clear();
         let result = LabError::gather(ended.into_iter().filter_map(Result::err).collect());
         match &result {
@@ -165,6 +171,7 @@ impl Drop for Lab {
         if self.stopped {
             return;
         }
+        self.inner.tell_of_faults();
         let mut state = self.inner.state();
         state.machines.drain(..).for_each(|machine| machine.give_up());
         state.switches.clear();

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 pub use boot::{BootEnd, BootError};
 pub use builder::{MachineBuilder, Machines};
+pub use looks::Response;
 pub use power::RebootError;
 pub use run::{MachineRun, RunError};
 pub use share::ShareError;
@@ -24,6 +25,7 @@ pub use share::ShareError;
 pub(crate) use boot::boot;
 pub(crate) use builder::Plan;
 pub(crate) use link::Link;
+pub(crate) use memory::pss_mib;
 pub(crate) use setup::setup;
 pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
 
@@ -35,7 +37,8 @@ use crate::death::{DeathWatch, Evidence};
 use crate::laboratory::addresses::Book;
 use crate::names::Name;
 use crate::net::{Mac, Subnet};
-use crate::qemu::Qemu;
+use crate::qemu::{self, Qemu};
+use crate::qmp::{Qmp, QmpError};
 use crate::ssh::{Login, Ssh, SshError};
 use crate::timeline::Timeline;
 
@@ -46,7 +49,12 @@ use crate::timeline::Timeline;
 #[derive(Clone, Debug)]
 pub struct Machine {
     running: Arc<Running>,
+    /// How long its waits last.
+    patience: Duration,
 }
+
+/// How long a wait lasts that does not say: a service's start under emulation on a busy host.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A guest's place on a VLAN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +63,13 @@ pub(crate) struct Place {
     pub(crate) mac: Mac,
     pub(crate) address: Ipv4Addr,
     pub(crate) subnet: Subnet,
+}
+
+/// Whether a card's cable is plugged in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cable {
+    In,
+    Out,
 }
 
 #[derive(Debug)]
@@ -81,7 +96,10 @@ impl Machine {
         let resets = running.qemu.resets();
         let running = Arc::new(running);
         tokio::spawn(link::keep(Arc::downgrade(&running), resets));
-        Self { running }
+        Self {
+            running,
+            patience: PATIENCE,
+        }
     }
 
     /// Its name, which is also its host name.
@@ -153,6 +171,21 @@ impl Machine {
     /// [`SshError`]: it cannot be reached, or is not who it should be.
     pub async fn ssh(&self) -> Result<Ssh, SshError> {
         Ssh::connect((Ipv4Addr::LOCALHOST, self.running.ssh_port), &self.running.login).await
+    }
+
+    /// Plugs the cable of its card on `vlan` in or out. A machine that is not on it has no cable there.
+    pub(crate) async fn set_link(&self, vlan: &Name, cable: Cable) -> Result<(), QmpError> {
+        let index = self.running.places.iter().position(|place| place.vlan == *vlan);
+        let Some(index) = index else { return Ok(()) };
+        let (name, up) = (qemu::card_id(index), cable == Cable::In);
+        self.monitor()
+            .execute(qapi::qmp::set_link { name, up })
+            .await
+            .map(drop)
+    }
+
+    fn monitor(&self) -> &Qmp {
+        self.running.qemu.monitor()
     }
 
     fn note(&self, event: impl std::fmt::Display) {

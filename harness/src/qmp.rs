@@ -152,8 +152,22 @@ impl Qmp {
     /// # Errors
     /// [`QmpError`]; [`QmpError::Unexpected`] if there is none.
     pub async fn ssh_port(&self) -> Result<u16, QmpError> {
+        self.forwarded_port(22).await
+    }
+
+    /// Has QEMU choose a port of 127.0.0.1 that leads to the guest's TCP port `guest_port`, and answers with it.
+    ///
+    /// # Errors
+    /// As [`Qmp::ssh_port`].
+    pub async fn forward(&self, netdev: &str, guest_port: u16) -> Result<u16, QmpError> {
+        let add = format!("hostfwd_add {netdev} tcp:127.0.0.1:0-:{guest_port}");
+        self.human(&add).await?;
+        self.forwarded_port(guest_port).await
+    }
+
+    async fn forwarded_port(&self, guest_port: u16) -> Result<u16, QmpError> {
         let answer = self.human("info usernet").await?;
-        forwarded_port(&answer, 22).ok_or(QmpError::Unexpected {
+        forwarded_port(&answer, guest_port).ok_or(QmpError::Unexpected {
             command: "info usernet",
             answer,
         })

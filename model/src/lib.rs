@@ -43,6 +43,7 @@ pub mod graph;
 mod bindings;
 mod contributions;
 mod grants;
+mod provisioners;
 mod setup;
 mod writers;
 

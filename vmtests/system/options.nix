@@ -12,10 +12,13 @@ in
       top = only [ ] [ "environment" "networking" "services" "system" "systemd" ] config;
       environment = only [ "environment" ] [ "etc" ] (top.environment or { });
       networking = only [ "networking" ] [ "hosts" ] (top.networking or { });
-      services = only [ "services" ] [ "nginx" ] (top.services or { });
+      services = only [ "services" ] [ "nginx" "postgresql" ] (top.services or { });
       system = only [ "system" ] [ "extraDependencies" ] (top.system or { });
       systemd = only [ "systemd" ] [ "services" ] (top.systemd or { });
       nginx = only [ "services" "nginx" ] [ "enable" "virtualHosts" ] (services.nginx or { });
+      postgresql = only [ "services" "postgresql" ]
+        [ "authentication" "enable" "enableTCPIP" "ensureDatabases" "ensureUsers" "settings" ]
+        (services.postgresql or { });
     in
     {
       etc = builtins.mapAttrs (_: file: file.text) (eachOnly [ "environment" "etc" ] [ "text" ] (environment.etc or { }));
@@ -29,6 +32,15 @@ in
         virtualHosts = eachOnly [ "services" "nginx" "virtualHosts" ]
           [ "locations" "onlySSL" "root" "sslCertificate" "sslCertificateKey" ]
           (nginx.virtualHosts or { });
+      };
+      postgresql = {
+        enable = postgresql.enable or false;
+        enableTCPIP = postgresql.enableTCPIP or false;
+        authentication = postgresql.authentication or "";
+        ensureDatabases = postgresql.ensureDatabases or [ ];
+        ensureUsers = map (only [ "services" "postgresql" "ensureUsers" ] [ "ensureDBOwnership" "name" ])
+          (postgresql.ensureUsers or [ ]);
+        settings = postgresql.settings or { };
       };
     };
 }

@@ -27,7 +27,12 @@ fn text(difference: &Difference) -> String {
     }
     let mut lines = Vec::new();
     lines.extend(difference.nodes_added.iter().map(|node| format!("+ node {node}")));
-    lines.extend(difference.nodes_removed.iter().map(|node| format!("- node {node}")));
+    lines.extend(
+        difference
+            .nodes_removed
+            .iter()
+            .map(|node| format!("- node {node}")),
+    );
     lines.extend(difference.moves.iter().map(|it| {
         let (from, to) = (names(&it.from), names(&it.to));
         format!("~ {} takes {} from {from} -> {to}", it.consumer, it.provision)
@@ -45,7 +50,12 @@ fn text(difference: &Difference) -> String {
         };
         format!("{sign} file {} on {}", file.path, file.node)
     }));
-    lines.extend(difference.plans.iter().map(|node| format!("! {node} is deployed again")));
+    lines.extend(
+        difference
+            .plans
+            .iter()
+            .map(|node| format!("! {node} is deployed again")),
+    );
     lines.join("\n")
 }
 
@@ -64,7 +74,10 @@ mod tests {
     #[test]
     fn a_changed_pin_is_told_with_its_credential_and_its_file() {
         let (old, new) = (two_providers(), two_providers());
-        let pins = new.pins().replace("node = \"db-b\", component = \"garage-b\"", "node = \"db-a\", component = \"garage-a\"");
+        let pins = new.pins().replace(
+            "node = \"db-b\", component = \"garage-b\"",
+            "node = \"db-a\", component = \"garage-a\"",
+        );
         new.write("pins.toml", &pins);
         let open = |folder: &Path| fleet::open(folder).unwrap().resolution;
         let difference = difference(&open(&old.setup().fleet), &open(&new.setup().fleet));

@@ -51,7 +51,10 @@ mod tests {
         fleet.write("pins.toml", &fleet.pins().replace("route", "# route"));
         let (files, text_of_pins) = pins_file::read(&fleet.setup().fleet).unwrap();
         let lines = text(&graph(&pins_file::model(&files, Some(&text_of_pins)).unwrap()));
-        assert!(lines.contains("\nforge/gitea --shell--> forge/bash, forge/zsh\n"), "{lines}");
+        assert!(
+            lines.contains("\nforge/gitea --shell--> forge/bash, forge/zsh\n"),
+            "{lines}"
+        );
         assert!(
             lines.contains("\nforge/gitea --route--> ? `forge/gitea` requires `route`, and both"),
             "{lines}"

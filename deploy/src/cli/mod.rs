@@ -72,7 +72,7 @@ pub struct Globals {
     /// Folder with fleet.toml, components/ and system.nix.
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     pub fleet: PathBuf,
-    /// OpenTofu or Terraform; otherwise `tofu`, then `terraform` on PATH.
+    /// OpenTofu or Terraform; otherwise `tofu`, then `terraform` on PATH, then the release that `./dev` fetched.
     #[arg(long, global = true, value_name = "PATH")]
     pub tofu: Option<PathBuf>,
     /// Folder for working directories; otherwise $XDG_STATE_HOME/provisor.

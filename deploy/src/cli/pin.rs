@@ -107,7 +107,9 @@ mod tests {
     fn a_pin_ahead_of_its_consumer_is_written_with_a_warning() {
         let fleet = two_providers();
         let told = choose(&fleet, ["db-a", "route", "edge-a", "caddy"]).unwrap();
-        assert!(told.starts_with("warning: the pin decides nothing yet: no component of `db-a` requires `route`"));
+        assert!(
+            told.starts_with("warning: the pin decides nothing yet: no component of `db-a` requires `route`")
+        );
         assert!(fleet.pins().contains("[db-a]"));
     }
 }

@@ -57,7 +57,12 @@ fn act(setup: &Setup, format: Format, arguments: &Arguments) -> Result<(), PinsE
 fn finish(setup: &Setup, edited: &Edited, done: &str) -> Result<(), PinsError> {
     pins_file::write(&setup.fleet, &edited.text)?;
     for (rows, what) in [(&edited.changed, done), (&edited.left, "left for you")] {
-        for Row { node, provision, what: why } in rows {
+        for Row {
+            node,
+            provision,
+            what: why,
+        } in rows
+        {
             output::note(&format!("{what}: `{provision}` on `{node}`: {why}"));
         }
     }
@@ -120,10 +125,23 @@ mod tests {
         let old = fleet.pins().replace(", component = \"garage-b\"", "");
         fleet.write("pins.toml", &old);
         act_with(&fleet, true);
-        assert!(fleet.pins().contains("garage = { node = \"db-b\", component = \"garage-b\" }"));
+        assert!(
+            fleet
+                .pins()
+                .contains("garage = { node = \"db-b\", component = \"garage-b\" }")
+        );
 
-        fleet.write("pins.toml", &format!("{}[gone]\nroute = {{ node = \"edge-a\", component = \"caddy\" }}\n", fleet.pins()));
-        assert!(super::super::fleet::open(&fleet.setup().fleet).is_err(), "a dangling pin is an error");
+        fleet.write(
+            "pins.toml",
+            &format!(
+                "{}[gone]\nroute = {{ node = \"edge-a\", component = \"caddy\" }}\n",
+                fleet.pins()
+            ),
+        );
+        assert!(
+            super::super::fleet::open(&fleet.setup().fleet).is_err(),
+            "a dangling pin is an error"
+        );
         act_with(&fleet, false);
         assert!(!fleet.pins().contains("gone"));
         assert!(super::super::fleet::open(&fleet.setup().fleet).is_ok());

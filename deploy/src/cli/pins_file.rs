@@ -76,7 +76,8 @@ pub(super) fn write(folder: &Path, text: &str) -> Result<(), PinsError> {
         let mode = std::fs::metadata(&path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o777);
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+        file.as_file()
+            .set_permissions(std::fs::Permissions::from_mode(mode))?;
         file.as_file().sync_all()?;
         file.persist(&path).map_err(|error| error.error)
     };

@@ -25,20 +25,29 @@ pub(super) fn run(setup: &Setup, format: Format, node: &str) -> Exit {
 }
 
 fn text(plan: &NodePlan) -> String {
-    let networks = plan.networks.iter().map(|(name, address)| format!("{name} {address}"));
+    let networks = plan
+        .networks
+        .iter()
+        .map(|(name, address)| format!("{name} {address}"));
     let files = plan.files.iter().map(|file| {
         let what = match file.kind {
             FileKind::Binding => "where",
             FileKind::Contributions => "what is contributed to",
         };
-        format!("{} ({what} {}, for {})", file.path, file.provision, file.component)
+        format!(
+            "{} ({what} {}, for {})",
+            file.path, file.provision, file.component
+        )
     });
     let grants = plan.grants.iter().map(|grant| {
         let paths: Vec<_> = grant.files.iter().map(|file| file.path.as_str()).collect();
         format!("{}: {}", grant.name, paths.join(", "))
     });
     let takes = plan.takes.iter().map(|take| {
-        format!("{} for {}, from {} at {}", take.provision, take.component, take.from, take.host)
+        format!(
+            "{} for {}, from {} at {}",
+            take.provision, take.component, take.from, take.host
+        )
     });
     let sections = [
         ("networks", networks.collect::<Vec<_>>()),

@@ -51,6 +51,9 @@ mod tests {
         desk/gitea loses postgresql of db-b/postgres-b
         desk/keycloak loses postgresql of db-b/postgres-b
         ");
-        assert_eq!(text("desk", &stops(&fleet.resolution, "desk")), "nobody takes anything from `desk`");
+        assert_eq!(
+            text("desk", &stops(&fleet.resolution, "desk")),
+            "nobody takes anything from `desk`"
+        );
     }
 }

@@ -29,7 +29,11 @@ pub(super) fn run(setup: &Setup, format: Format, node: &str, provision: &str) ->
 }
 
 fn text(trees: &[Reason]) -> String {
-    trees.iter().map(Reason::to_string).collect::<Vec<_>>().join("\n\n")
+    trees
+        .iter()
+        .map(Reason::to_string)
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 #[cfg(test)]
@@ -42,13 +46,13 @@ mod tests {
         let fleet = super::super::fleet::open(&two_providers().setup().fleet).unwrap();
         insta::assert_snapshot!(text(&explain::why(&fleet.loaded.model, "forge", "garage").unwrap()), @"
         `forge/gitea` requires `garage`: `db-a/garage-a` answers
-          - a pin names it: pins.toml, at byte 138
+          - a pin names it: `forge.garage` in pins.toml
           - `db-a/garage-a` is assigned here: fleet.toml
           - `forge` reaches it as `db-a.mesh` (10.90.0.1), by the network `mesh`
           - `db-b/garage-b` is no candidate: the pin names `db-a/garage-a`
 
         `forge/wiki` requires `garage`: `db-a/garage-a` answers
-          - a pin names it: pins.toml, at byte 138
+          - a pin names it: `forge.garage` in pins.toml
           - `db-a/garage-a` is assigned here: fleet.toml
           - `forge` reaches it as `db-a.mesh` (10.90.0.1), by the network `mesh`
           - `db-b/garage-b` is no candidate: the pin names `db-a/garage-a`

@@ -11,6 +11,7 @@ use crate::entry::NodeEntry;
 use crate::graph::resource_address;
 use crate::progress::Event;
 use crate::runner::{Notice, Stdout, Transcript, UiError};
+use crate::verdict::NodeReport;
 
 /// Folds the output, and tells those who watch.
 pub(super) struct Watch<'a> {
@@ -46,13 +47,17 @@ impl<'a> Watch<'a> {
         }
     }
 
+    fn outcome(&self, address: &str) -> Option<NodeReport> {
+        self.tofu.read_report(self.entries.get(address)?, self.reports)
+    }
+
+    fn has_outcome(&self, address: &str) -> bool {
+        self.outcome(address).is_some()
+    }
+
     /// Tells a node's outcome as soon as it has one.
     fn ended(&mut self, address: &str) {
-        if let Some(report) = self
-            .entries
-            .get(address)
-            .and_then(|entry| self.tofu.read_report(entry, self.reports))
-        {
+        if let Some(report) = self.outcome(address) {
             self.told.insert(report.node.clone());
             self.tofu.progress.event(Event::NodeFinished(report));
         }
@@ -72,6 +77,8 @@ impl Stdout for Watch<'_> {
             Some(Notice::Planned(_)) => self.planned_at = Some(Timestamp::now()),
             Some(Notice::Started(address)) => self.step(&address, "deploying".to_owned()),
             Some(Notice::Output(_, text)) if text.contains("Suppressed by quiet=true") => {}
+            // The transport's last line says what its report says, which is told when the resource has ended.
+            Some(Notice::Output(address, _)) if self.has_outcome(&address) => {}
             Some(Notice::Output(address, text)) => self.step(&address, text),
             Some(Notice::Warning(message)) => self.tofu.progress.event(Event::Warning { message }),
             Some(Notice::Ended(address)) => self.ended(&address),

@@ -31,10 +31,12 @@ test "$1 $2" = "transport deploy"
 . "$3"
 echo "$node $system" >> "$asked"
 env > "$environment"
+echo connecting
 before
 mkdir -p "$PROVISOR_REPORTS"
 printf '{"node":"%s","run":"%s","system":"%s","verdict":%s,"copied_bytes":1,"milliseconds":1}' \
     "$node" "$PROVISOR_RUN" "$system" "$verdict" > "$PROVISOR_REPORTS/$node.json"
+echo its outcome
 exit "$code"
 "#;
 
@@ -240,6 +242,15 @@ impl Told {
     pub fn phases(&self) -> Vec<Phase> {
         self.collect(|event| match event {
             Event::PhaseStarted { phase, .. } => Some(*phase),
+            _ => None,
+        })
+    }
+
+    /// What was told of a node while it was deployed, and after.
+    pub fn of_node(&self, name: &str) -> Vec<String> {
+        self.collect(|event| match event {
+            Event::NodeStep { node, detail } if node == name => Some(detail.clone()),
+            Event::NodeFinished(report) if report.node == name => Some(format!("{:?}", report.verdict)),
             _ => None,
         })
     }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::session::{Session, Started};
 use super::wire::{Bytes, CHUNK, Exec, Frame, WINDOW};
 use crate::exec::{BoxFuture, Command, Event, ExecError, ExitStatus, RunningCommand};
+use crate::wait::scaled;
 
 /// The agent keeps the deadline itself. If it has not even told of it after this long, the guest stands still.
 const GRACE: Duration = Duration::from_secs(20);
@@ -25,13 +26,14 @@ pub(super) struct AgentProcess {
 impl AgentProcess {
     pub(super) fn start(session: Arc<Session>, command: Command) -> Result<Self, ExecError> {
         let shown = command.to_string();
-        let given_up = Instant::now() + command.deadline.min(Duration::from_secs(86_400 * 365)) + GRACE;
+        let deadline = scaled(command.deadline.min(Duration::from_secs(86_400 * 365)));
+        let given_up = Instant::now() + deadline + GRACE;
         let exec = Exec {
             argv: command.argv,
             env: command.env.into_iter().collect(),
             cwd: command.cwd,
             stdin: command.stdin.is_some(),
-            deadline: u64::try_from(command.deadline.as_millis()).unwrap_or(u64::MAX),
+            deadline: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
         };
         let started = session.start(exec);
         let Started { id, events, credit } =

@@ -67,7 +67,8 @@ impl Command {
         self
     }
 
-    /// Kills it, with all its descendants, when it has run for so long.
+    /// Kills it, with all its descendants, when it has run for so long, times
+    /// [`TIMEOUT_FACTOR_VARIABLE`](crate::wait::TIMEOUT_FACTOR_VARIABLE).
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self

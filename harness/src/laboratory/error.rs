@@ -63,6 +63,16 @@ pub enum LabError {
     /// A VLAN's switch cannot be made.
     #[error(transparent)]
     Switch(#[from] SwitchError),
+    /// A fault is wanted where a machine is not.
+    #[error(
+        "`{machine}` is not on VLAN `{vlan}`: plug it in with `on_vlan` before it starts, or name another VLAN"
+    )]
+    NotOnVlan {
+        /// The machine.
+        machine: String,
+        /// The VLAN.
+        vlan: String,
+    },
     /// A folder cannot be shared.
     #[error(transparent)]
     Share(#[from] ShareError),

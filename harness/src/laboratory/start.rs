@@ -15,7 +15,7 @@ use crate::agent::{self, Bytes, SetupFile};
 use crate::image::{self, Image, ImageSpec};
 use crate::machine::{self, Link, Machine, Place, Plan, Running};
 use crate::names::Name;
-use crate::net::{Mac, Switch};
+use crate::net::Mac;
 use crate::qemu::{self, Access, Card, Disk, Launch, MachineSpec, Paths, Qemu, Start};
 use crate::ssh::{KeyPair, Login};
 
@@ -142,6 +142,8 @@ impl Starting {
             qmp: self.socket("q")?,
             agent: self.socket("a")?,
             console: files.console.clone(),
+            journal: files.journal.clone(),
+            monitor: self.socket("m")?,
         };
         let management = Mac::of(name.as_str(), "management");
         let spec = MachineSpec {
@@ -243,7 +245,9 @@ impl Starting {
     fn cards(&self, places: &[Place]) -> Result<Vec<Card>, LabError> {
         let card = |(index, place): (usize, &Place)| {
             let socket = self.socket(index)?;
-            let plug = self.lab.on_switch(&place.vlan, |switch| switch.plug(&socket))?;
+            let plug = self
+                .lab
+                .on_switch(&place.vlan, |switch| switch.plug(self.name.as_str(), &socket))?;
             Ok(Card { mac: place.mac, plug })
         };
         places.iter().enumerate().map(card).collect()
@@ -323,16 +327,5 @@ impl Inner {
         let mut state = self.state();
         state.numbered += 1;
         state.numbered - 1
-    }
-
-    /// Does something with the switch of `vlan`, which comes to be when it is first needed.
-    fn on_switch<T>(&self, vlan: &Name, act: impl FnOnce(&Switch) -> T) -> Result<T, LabError> {
-        let _background = self.background.enter();
-        let mut state = self.state();
-        if !state.switches.contains_key(vlan) {
-            let socket = self.run.socket(&format!("v{}", state.switches.len()))?;
-            state.switches.insert(vlan.clone(), Switch::start(&socket)?);
-        }
-        Ok(act(&state.switches[vlan]))
     }
 }

@@ -1,10 +1,14 @@
 //! A VLAN of a lab.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Inner, LabError};
 use crate::names::Name;
 use crate::net::{Counters, Subnet, Switch};
+
+/// If set, and not to nothing, every VLAN of every lab is captured from its start.
+pub const CAPTURE_VARIABLE: &str = "PROVISOR_PCAP";
 
 /// A network between machines of one lab.
 #[derive(Debug)]
@@ -21,6 +25,11 @@ impl<'a> Vlan<'a> {
         }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Chooses its subnet, such as `10.90.0.0/24`, before the first machine is on it.
     ///
     /// # Errors
@@ -32,6 +41,19 @@ impl<'a> Vlan<'a> {
         Ok(self)
     }
 
+    /// Writes all its frames, from now on, to `VLAN.pcapng` among the test's artifacts, and answers with the path. The file can be read at
+    /// any time, also after the test was killed. [`CAPTURE_VARIABLE`] does this for all VLANs without a change to the test.
+    ///
+    /// # Errors
+    /// [`LabError`]: no name, or the file cannot be written.
+    pub fn capture(&self) -> Result<PathBuf, LabError> {
+        let name: Name = self.name.parse()?;
+        let path = self.lab.capture_path(&name);
+        let path = self.lab.on_switch(&name, |switch| switch.capture(&path))??;
+        self.lab.timeline.note("lab", format_args!("captures {name}"));
+        Ok(path)
+    }
+
     /// What its switch has done so far; nothing if no machine was ever on it.
     pub fn counters(&self) -> Counters {
         let state = self.lab.state();
@@ -41,5 +63,30 @@ impl<'a> Vlan<'a> {
             .ok()
             .and_then(|name| state.switches.get(&name));
         switch.map(Switch::counters).unwrap_or_default()
+    }
+
+    pub(super) fn lab(&self) -> &'a Arc<Inner> {
+        self.lab
+    }
+}
+
+impl Inner {
+    /// Does something with the switch of `vlan`, which comes to be when it is first needed.
+    pub(super) fn on_switch<T>(&self, vlan: &Name, act: impl FnOnce(&Switch) -> T) -> Result<T, LabError> {
+        let _background = self.background.enter();
+        let mut state = self.state();
+        if !state.switches.contains_key(vlan) {
+            let socket = self.run.socket(&format!("v{}", state.switches.len()))?;
+            let switch = Switch::start(&socket)?;
+            if std::env::var_os(CAPTURE_VARIABLE).is_some_and(|value| !value.is_empty()) {
+                switch.capture(&self.capture_path(vlan))?;
+            }
+            state.switches.insert(vlan.clone(), switch);
+        }
+        Ok(act(&state.switches[vlan]))
+    }
+
+    fn capture_path(&self, vlan: &Name) -> PathBuf {
+        self.artifacts.folder().join(format!("{vlan}.pcapng"))
     }
 }

@@ -1,16 +1,23 @@
 //! A learning switch for one VLAN, on unix datagram sockets.
 
+mod egress;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
+use super::capture::Capture;
 use super::forward::{DropReason, Forward, Port, Table};
+use super::impair::{Effect, Fate, FaultId, Impairments, Links, Way};
+use egress::Parcel;
 
 /// The largest frame a guest may send: 64 KiB holds jumbo frames and segmentation offload.
 const LARGEST_FRAME: usize = 65_536 + 64;
@@ -21,7 +28,7 @@ const QUEUE: usize = 1024;
 
 /// One VLAN. Guests plug in before they start; dropping the switch unplugs them all.
 ///
-/// All guests send to one socket, [`Switch::socket`]; who sent a frame is known by the path that the guest's own socket is
+/// All guests send to one socket, [`Switch::start`]'s; who sent a frame is known by the path that the guest's own socket is
 /// bound to. Each guest has a queue of its own, so that a slow reader holds up nobody.
 #[derive(Debug)]
 pub struct Switch {
@@ -48,9 +55,11 @@ pub struct Counters {
     pub delivered: u64,
     /// Frames that no guest got: runts, strays, a guest that is absent or does not read.
     pub dropped: u64,
+    /// Frames that a fault took.
+    pub lost: u64,
 }
 
-/// Why a switch could not be set up.
+/// Why a switch could not be set up, or does not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
     /// The socket could not be made.
@@ -62,21 +71,36 @@ pub enum SwitchError {
         #[source]
         source: io::Error,
     },
+    /// The capture's file could not be made.
+    #[error("cannot write a capture to {}: check that the folder exists and is writable", .path.display())]
+    Capture {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
-    ports: Mutex<Ports>,
+    began: Instant,
+    board: Mutex<Board>,
     received: AtomicU64,
     delivered: AtomicU64,
     dropped: AtomicU64,
+    lost: AtomicU64,
 }
 
+/// What is plugged in, and what happens to frames between.
 #[derive(Debug, Default)]
-struct Ports {
+struct Board {
     by_path: BTreeMap<PathBuf, Port>,
-    queues: Vec<mpsc::Sender<Arc<[u8]>>>,
+    names: Vec<String>,
+    queues: Vec<mpsc::Sender<Parcel>>,
     tasks: JoinSet<()>,
+    impairments: Impairments,
+    capture: Option<Capture>,
 }
 
 impl Switch {
@@ -89,7 +113,14 @@ impl Switch {
             path: socket.to_owned(),
             source,
         })?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared {
+            began: Instant::now(),
+            board: Mutex::default(),
+            received: AtomicU64::new(0),
+            delivered: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        });
         let ingress = tokio::spawn(receive(listener, Arc::clone(&shared))).abort_handle();
         Ok(Self {
             socket: socket.to_owned(),
@@ -98,22 +129,64 @@ impl Switch {
         })
     }
 
-    /// Plugs in a card whose own socket will be bound at `local`. Frames for it are dropped until it is.
+    /// Plugs in the card of `machine`, whose own socket will be bound at `local`. Frames for it are dropped until it is.
     ///
     /// Must be called within a tokio runtime.
-    pub fn plug(&self, local: &Path) -> Plug {
-        let (queue, frames) = mpsc::channel(QUEUE);
-        let mut ports = self.shared.ports();
-        let port = Port(ports.queues.len());
-        ports.queues.push(queue);
-        ports.by_path.insert(local.to_owned(), port);
-        ports
-            .tasks
-            .spawn(deliver(local.to_owned(), frames, Arc::clone(&self.shared)));
+    pub fn plug(&self, machine: &str, local: &Path) -> Plug {
+        let (queue, parcels) = mpsc::channel(QUEUE);
+        let mut board = self.shared.board();
+        let port = Port(board.queues.len());
+        board.queues.push(queue);
+        board.names.push(machine.to_owned());
+        board.by_path.insert(local.to_owned(), port);
+        board.tasks.spawn(egress::deliver(
+            local.to_owned(),
+            parcels,
+            Arc::clone(&self.shared),
+        ));
         Plug {
             local: local.to_owned(),
             remote: self.socket.clone(),
         }
+    }
+
+    /// Where `machine` is plugged in.
+    pub fn port(&self, machine: &str) -> Option<Port> {
+        let board = self.shared.board();
+        board.names.iter().position(|name| name == machine).map(Port)
+    }
+
+    /// Puts a fault on `links`, from the next frame on. What it leaves to chance is drawn from `seed`.
+    pub fn impair(&self, links: Links, effect: Effect, seed: u64) -> FaultId {
+        self.shared.board().impairments.add(links, effect, seed)
+    }
+
+    /// Ends a fault; answers with how many frames it has lost or held back, if it was in force.
+    pub fn heal(&self, fault: FaultId) -> Option<u64> {
+        self.shared.board().impairments.remove(fault)
+    }
+
+    /// How many frames a fault in force has lost or held back so far.
+    pub fn touched(&self, fault: FaultId) -> Option<u64> {
+        self.shared.board().impairments.touched(fault)
+    }
+
+    /// Writes every frame that comes in from now on to a new file at `path`, in the format pcapng. A capture that runs already goes on
+    /// where it is; the answer is where.
+    ///
+    /// # Errors
+    /// [`SwitchError::Capture`].
+    pub fn capture(&self, path: &Path) -> Result<PathBuf, SwitchError> {
+        let mut board = self.shared.board();
+        if let Some(capture) = &board.capture {
+            return Ok(capture.path().to_owned());
+        }
+        let capture = Capture::create(path, self.shared.now()).map_err(|source| SwitchError::Capture {
+            path: path.to_owned(),
+            source,
+        })?;
+        board.capture = Some(capture);
+        Ok(path.to_owned())
     }
 
     /// What it has done so far.
@@ -123,6 +196,7 @@ impl Switch {
             received: read(&self.shared.received),
             delivered: read(&self.shared.delivered),
             dropped: read(&self.shared.dropped),
+            lost: read(&self.shared.lost),
         }
     }
 }
@@ -130,21 +204,25 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         self.ingress.abort();
-        self.shared.ports().tasks.abort_all();
+        self.shared.board().tasks.abort_all();
     }
 }
 
 impl Shared {
-    fn ports(&self) -> std::sync::MutexGuard<'_, Ports> {
-        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count_dropped(&self, frames: u64) {
-        self.dropped.fetch_add(frames, Ordering::Relaxed);
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Reads every frame and queues it where the table says.
+/// Reads every frame and passes it on where the table says.
 async fn receive(socket: UnixDatagram, shared: Arc<Shared>) {
     let mut table = Table::default();
     let mut buffer = vec![0; LARGEST_FRAME];
@@ -156,176 +234,76 @@ async fn receive(socket: UnixDatagram, shared: Arc<Shared>) {
                 return;
             }
         };
-        shared.received.fetch_add(1, Ordering::Relaxed);
+        Shared::count(&shared.received);
         let frame = &buffer[..length];
-        let ports = shared.ports();
-        let Some(&from) = sender.as_pathname().and_then(|path| ports.by_path.get(path)) else {
-            shared.count_dropped(1);
+        let now = shared.now();
+        let mut board = shared.board();
+        let Some(&from) = sender.as_pathname().and_then(|path| board.by_path.get(path)) else {
+            Shared::count(&shared.dropped);
             continue;
         };
         table.learn(from, frame);
-        match table.forward(from, frame) {
-            Forward::To(port) => queue(&shared, &ports, port, frame.into()),
-            Forward::Flood => {
-                let frame: Arc<[u8]> = frame.into();
-                let others = (0..ports.queues.len()).map(Port).filter(|port| *port != from);
-                others.for_each(|port| queue(&shared, &ports, port, Arc::clone(&frame)));
+        let receivers = match table.forward(from, frame) {
+            Forward::To(port) => vec![port],
+            Forward::Flood => (0..board.queues.len())
+                .map(Port)
+                .filter(|port| *port != from)
+                .collect(),
+            Forward::Drop(DropReason::Runt | DropReason::Local) => {
+                Shared::count(&shared.dropped);
+                Vec::new()
             }
-            Forward::Drop(DropReason::Runt | DropReason::Local) => shared.count_dropped(1),
-        }
-    }
-}
-
-fn queue(shared: &Shared, ports: &Ports, port: Port, frame: Arc<[u8]>) {
-    if ports.queues[port.0].try_send(frame).is_err() {
-        shared.count_dropped(1);
-    }
-}
-
-/// Hands one guest its frames. The socket is connected when the guest has bound its own, and again when it was replaced:
-/// only a connected datagram socket can be waited for while the reader's queue is full.
-async fn deliver(guest: PathBuf, mut frames: mpsc::Receiver<Arc<[u8]>>, shared: Arc<Shared>) {
-    let mut connected = None;
-    while let Some(frame) = frames.recv().await {
-        match send(&mut connected, &guest, &frame).await {
-            Ok(()) => shared.delivered.fetch_add(1, Ordering::Relaxed),
-            Err(_absent) => shared.dropped.fetch_add(1, Ordering::Relaxed),
         };
+        let taken = board.pass(&shared, from, &receivers, now, frame);
+        board.record(from, now, frame, &taken);
     }
 }
 
-async fn send(connected: &mut Option<UnixDatagram>, guest: &Path, frame: &[u8]) -> io::Result<()> {
-    if let Some(socket) = connected {
-        match socket.send(frame).await {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => *connected = None,
-            other => return other.map(drop),
+impl Board {
+    /// Queues a frame for its receivers, as the faults allow. Answers with those that do not get it, and why.
+    fn pass(
+        &mut self,
+        shared: &Shared,
+        from: Port,
+        receivers: &[Port],
+        now: Duration,
+        frame: &[u8],
+    ) -> Vec<(Port, Effect)> {
+        let mut taken = Vec::new();
+        let shared_frame: Arc<[u8]> = frame.into();
+        for &to in receivers {
+            match self.impairments.fate(Way { from, to }, frame.len(), now) {
+                Fate::Deliver { at } => {
+                    let parcel = Parcel {
+                        due: shared.began + at,
+                        frame: Arc::clone(&shared_frame),
+                    };
+                    if self.queues[to.0].try_send(parcel).is_err() {
+                        Shared::count(&shared.dropped);
+                    }
+                }
+                Fate::Lost(effect) => {
+                    Shared::count(&shared.lost);
+                    taken.push((to, effect));
+                }
+            }
+        }
+        taken
+    }
+
+    /// A capture that cannot be written ends; it does not fail the test.
+    fn record(&mut self, from: Port, now: Duration, frame: &[u8], taken: &[(Port, Effect)]) {
+        let Some(capture) = &mut self.capture else { return };
+        let lost: Vec<_> = taken
+            .iter()
+            .map(|(to, effect)| format!("lost on its way to {}: {effect}", self.names[to.0]))
+            .collect();
+        if let Err(error) = capture.frame(&self.names, from, now, frame, &lost.join("; ")) {
+            tracing::warn!(%error, "the capture at {} ends", capture.path().display());
+            self.capture = None;
         }
     }
-    let socket = UnixDatagram::unbound()?;
-    socket.connect(guest)?;
-    socket.send(frame).await?;
-    *connected = Some(socket);
-    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Mac;
-    use super::*;
-
-    const EVERYONE: Mac = Mac([0xff; 6]);
-
-    struct Card {
-        mac: Mac,
-        socket: UnixDatagram,
-        plug: Plug,
-    }
-
-    /// A switch with one card per name, in a folder that goes away with it.
-    fn switched<const N: usize>(names: [&str; N]) -> (tempfile::TempDir, Switch, [Card; N]) {
-        let folder = tempfile::tempdir().unwrap();
-        let switch = Switch::start(&folder.path().join("s")).unwrap();
-        let cards = names.map(|name| {
-            let plug = switch.plug(&folder.path().join(name));
-            Card {
-                mac: Mac::of(name, "mesh"),
-                socket: UnixDatagram::bind(&plug.local).unwrap(),
-                plug,
-            }
-        });
-        (folder, switch, cards)
-    }
-
-    impl Card {
-        async fn send(&self, to: Mac, payload: &[u8]) {
-            let frame = [&to.0[..], &self.mac.0[..], &[8, 0], payload].concat();
-            self.socket.send_to(&frame, &self.plug.remote).await.unwrap();
-        }
-
-        async fn payload(&self) -> Vec<u8> {
-            let mut buffer = vec![0; LARGEST_FRAME];
-            let length = self.socket.recv(&mut buffer).await.unwrap();
-            buffer[14..length].to_vec()
-        }
-
-        fn has_nothing(&self) -> bool {
-            let nothing = self.socket.try_recv(&mut [0; 16]);
-            nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
-        }
-    }
-
-    #[tokio::test]
-    async fn a_broadcast_reaches_all_but_its_sender_and_an_answer_only_the_asker() {
-        let (_folder, switch, [alice, bob, carol]) = switched(["alice", "bob", "carol"]);
-        alice.send(EVERYONE, b"who is bob?").await;
-        assert_eq!(bob.payload().await, b"who is bob?");
-        assert_eq!(carol.payload().await, b"who is bob?");
-
-        bob.send(alice.mac, b"me").await;
-        assert_eq!(alice.payload().await, b"me");
-        assert!(carol.has_nothing());
-        assert!(bob.has_nothing());
-        assert_eq!(
-            switch.counters(),
-            Counters {
-                received: 2,
-                delivered: 3,
-                dropped: 0
-            }
-        );
-    }
-
-    #[tokio::test]
-    async fn a_frame_for_an_absent_guest_is_dropped_and_one_after_it_came_arrives() {
-        let (folder, switch, [alice]) = switched(["alice"]);
-        let late = switch.plug(&folder.path().join("late"));
-        alice.send(EVERYONE, b"too early").await;
-        alice.send(alice.mac, b"to itself").await;
-        while switch.counters().dropped < 2 {
-            tokio::task::yield_now().await;
-        }
-
-        let socket = UnixDatagram::bind(&late.local).unwrap();
-        alice.send(EVERYONE, b"now").await;
-        let late = Card {
-            mac: Mac::of("late", "mesh"),
-            socket,
-            plug: late,
-        };
-        assert_eq!(late.payload().await, b"now");
-    }
-
-    #[tokio::test]
-    async fn a_guest_that_started_again_is_reached_at_its_new_socket() {
-        let (_folder, _switch, [alice, mut bob]) = switched(["alice", "bob"]);
-        alice.send(EVERYONE, b"before").await;
-        assert_eq!(bob.payload().await, b"before");
-
-        std::fs::remove_file(&bob.plug.local).unwrap();
-        bob.socket = UnixDatagram::bind(&bob.plug.local).unwrap();
-        alice.send(EVERYONE, b"after").await;
-        assert_eq!(bob.payload().await, b"after");
-    }
-
-    #[tokio::test]
-    async fn a_guest_that_reads_nothing_holds_up_nobody() {
-        let (_folder, switch, [alice, bob, _deaf]) = switched(["alice", "bob", "deaf"]);
-        let frames = 4 * QUEUE;
-        for _ in 0..frames {
-            alice.send(EVERYONE, b"flood").await;
-            assert_eq!(bob.payload().await, b"flood");
-        }
-        assert!(switch.counters().dropped > 0);
-    }
-
-    #[tokio::test]
-    async fn a_stranger_on_the_socket_is_heard_by_nobody() {
-        let (folder, switch, [alice]) = switched(["alice"]);
-        let stranger = UnixDatagram::bind(folder.path().join("stranger")).unwrap();
-        stranger.send_to(&[0xff; 60], &alice.plug.remote).await.unwrap();
-        while switch.counters().dropped == 0 {
-            tokio::task::yield_now().await;
-        }
-        assert!(alice.has_nothing());
-    }
-}
+mod tests;

@@ -79,10 +79,19 @@ pub struct Paths {
     pub agent: PathBuf,
     /// Where the console is written.
     pub console: PathBuf,
+    /// Where the guest's journal is written: what the guest prints on its second serial port.
+    pub journal: PathBuf,
+    /// Where QEMU listens for a person who wants a monitor of their own.
+    pub monitor: PathBuf,
 }
 
 /// The translation cache under emulation, in MiB. The default grows to 1 GiB; 128 loses nothing, 64 about 5 %.
 const TRANSLATION_CACHE_MIB: u32 = 128;
+
+/// The name of a machine's `index`-th card on a VLAN, by which QEMU's monitor knows its cable.
+pub fn card_id(index: usize) -> String {
+    format!("vlan{index}")
+}
 
 /// The arguments with which QEMU runs `machine`.
 pub fn args(machine: &MachineSpec, paths: &Paths) -> Vec<OsString> {
@@ -165,8 +174,19 @@ impl Args {
     fn channels(&mut self, paths: &Paths) {
         self.add("-chardev", [Text("file,id=console,path="), File(&paths.console)]);
         self.add("-serial", [Text("chardev:console")]);
+        // A serial port needs no driver to be loaded, and can be opened by a terminal's rules, as journald does.
+        self.add("-chardev", [Text("file,id=journal,path="), File(&paths.journal)]);
+        self.add("-serial", [Text("chardev:journal")]);
         self.add("-chardev", [Text("socket,id=qmp,path="), File(&paths.qmp)]);
         self.add("-mon", [Text("chardev=qmp,mode=control")]);
+        self.add(
+            "-chardev",
+            [
+                Text("socket,id=monitor,server=on,wait=off,path="),
+                File(&paths.monitor),
+            ],
+        );
+        self.add("-mon", [Text("chardev=monitor,mode=control")]);
         self.add("-device", [Text("virtio-serial-pci")]);
         self.add(
             "-chardev",
@@ -207,7 +227,7 @@ impl Args {
     }
 
     fn card(&mut self, index: usize, card: &Card) {
-        let id = format!("vlan{index}");
+        let id = card_id(index);
         self.add(
             "-netdev",
             [
@@ -279,6 +299,8 @@ mod tests {
             qmp: "/run/m0.q".into(),
             agent: "/run/m0.a".into(),
             console: "/artifacts/console".into(),
+            journal: "/artifacts/journal".into(),
+            monitor: "/run/m0.m".into(),
         };
         (machine, paths)
     }
@@ -312,8 +334,12 @@ mod tests {
 -device virtio-rng-pci
 -chardev file,id=console,path=/artifacts/console
 -serial chardev:console
+-chardev file,id=journal,path=/artifacts/journal
+-serial chardev:journal
 -chardev socket,id=qmp,path=/run/m0.q
 -mon chardev=qmp,mode=control
+-chardev socket,id=monitor,server=on,wait=off,path=/run/m0.m
+-mon chardev=monitor,mode=control
 -device virtio-serial-pci
 -chardev socket,id=agent,server=on,wait=off,path=/run/m0.a
 -device virtserialport,chardev=agent,name=provisor.agent

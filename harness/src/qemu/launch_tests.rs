@@ -22,6 +22,8 @@ impl FakeQemu {
             qmp: folder.path().join("q"),
             agent: folder.path().join("a"),
             console: files.console.clone(),
+            journal: files.journal.clone(),
+            monitor: folder.path().join("m"),
         };
         let launch = Launch {
             machine: "app".to_owned(),

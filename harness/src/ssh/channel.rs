@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{PinnedHost, script};
 use crate::exec::{BoxFuture, Command, Event, ExecError, ExitStatus, RunningCommand, Stream};
+use crate::wait::scaled;
 
 /// How long killing may take, and how long the end of what was killed may be waited for.
 const KILL_LIMIT: Duration = Duration::from_secs(20);
@@ -46,7 +47,7 @@ pub(super) async fn start(connection: Connection, command: Command) -> Result<Ss
             command: command.to_string(),
         },
     })?;
-    let deadline = Instant::now() + command.deadline.min(Duration::from_secs(86_400 * 365));
+    let deadline = Instant::now() + scaled(command.deadline.min(Duration::from_secs(86_400 * 365)));
     let line = script::start(&command, &marker);
     tokio::spawn(feed(writer, line, command.stdin.unwrap_or_default()));
     let (sender, events) = mpsc::unbounded_channel();

@@ -14,12 +14,12 @@ fn an_answer_is_told_with_its_ground_its_way_and_why_the_others_are_none() {
         &told(&two_providers(), "desk", "route"),
         r#"
         `desk/gitea` requires `route`: `edge-b/traefik` answers
-          - a pin names it: pins.toml, at byte 381
+          - a pin names it: `desk.route` in pins.toml
           - `edge-b/traefik` is assigned here: fleet.toml
           - `desk` reaches it as `edge-b.mesh` (10.90.0.4), by the network `mesh`
           - `edge-a/caddy` is no candidate: the pin names `edge-b/traefik`
         `desk/keycloak` requires `route`: `edge-b/traefik` answers
-          - a pin names it: pins.toml, at byte 381
+          - a pin names it: `desk.route` in pins.toml
           - `edge-b/traefik` is assigned here: fleet.toml
           - `desk` reaches it as `edge-b.mesh` (10.90.0.4), by the network `mesh`
           - `edge-a/caddy` is no candidate: the pin names `edge-b/traefik`

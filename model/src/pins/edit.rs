@@ -132,6 +132,10 @@ pub fn complete(text: &str, model: &Model) -> Result<Edited, EditError> {
                     .and_then(|pins| pins.get_mut(pin.provision.as_str()))
                     .and_then(Item::as_table_like_mut);
                 if let Some(entry) = entry {
+                    // Else the space before the closing brace stays before the comma.
+                    if let Some(from) = entry.get_mut("node").and_then(Item::as_value_mut) {
+                        from.decor_mut().set_suffix("");
+                    }
                     entry.insert("component", toml_edit::value(component.as_str()));
                     changed.push(row(format!("is `{}/{component}`", pin.from)));
                 }
@@ -324,8 +328,7 @@ mod tests {
 
     #[test]
     fn an_old_pin_is_completed_where_its_node_answers_once_and_left_where_it_answers_twice() {
-        let old = "# old\n[forge]\npostgresql = { node = \"db-a\" } # one\ngaragex = 1\n"
-            .replace("garagex = 1\n", "");
+        let old = "# old\n[forge]\npostgresql = { node = \"db-a\" } # one\n";
         let old = format!("{old}[desk]\npostgresql = {{ node = \"db-b\" }}\nroute = {{ node = \"db-b\" }}\n");
         let fleet = two_providers()
             .edit(
@@ -339,9 +342,8 @@ mod tests {
             edited.text,
             old.replace(
                 "{ node = \"db-a\" }",
-                "{ node = \"db-a\" , component = \"postgres-a\" }"
+                "{ node = \"db-a\", component = \"postgres-a\" }"
             )
-            .replace("\"db-a\" ,", "\"db-a\",")
         );
         let told = |rows: &[Row]| -> Vec<String> {
             rows.iter()

@@ -47,6 +47,13 @@ cp /agent /root/run/provisor/agent
 cp /provisor-agent.service /root/run/systemd/system/
 ln -s ../provisor-agent.service /root/run/systemd/system/sysinit.target.wants/
 
+# The journal goes to the host line by line, for as long as journald lives: it needs neither the agent nor a network.
+if [ -c /dev/ttyS1 ]; then
+    mkdir -p /root/run/systemd/journald.conf.d
+    printf '[Journal]\nForwardToConsole=yes\nTTYPath=/dev/ttyS1\nMaxLevelConsole=debug\n' \
+        >/root/run/systemd/journald.conf.d/20-provisor.conf
+fi
+
 # The name by which the agent finds its port: udev would make it, later.
 mkdir -p /dev/virtio-ports
 for port in /sys/class/virtio-ports/*/name; do
