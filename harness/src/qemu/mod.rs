@@ -4,5 +4,5 @@ mod args;
 mod launch;
 mod process;
 
-pub use args::{Access, Card, Disk, MachineSpec, Paths, Start, args, card_id};
+pub use args::{Access, Card, Disk, MachineSpec, Memory, Paths, Start, args, card_id};
 pub use launch::{Launch, LaunchError, Qemu};
