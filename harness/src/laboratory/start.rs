@@ -57,7 +57,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
 }
 
 /// Has the machines that were there learn the names of those that came.
-async fn introduce_to(machines: Vec<Machine>) -> Result<(), LabError> {
+pub(super) async fn introduce_to(machines: Vec<Machine>) -> Result<(), LabError> {
     let alive = machines
         .into_iter()
         .filter(|machine| machine.death().seen().is_none());
@@ -89,7 +89,7 @@ fn names(plans: &[Plan]) -> Result<Vec<(Name, Vec<Wish>)>, LabError> {
     plans.iter().map(name).collect()
 }
 
-async fn choose_accelerator(lab: &Arc<Inner>) -> Result<Accelerator, LabError> {
+pub(super) async fn choose_accelerator(lab: &Arc<Inner>) -> Result<Accelerator, LabError> {
     let choice = lab.background.run_blocking(accel::choose).await?;
     lab.timeline.note(
         "lab",
@@ -156,6 +156,8 @@ impl Starting {
             disks,
             management,
             cards,
+            display: self.plan.display,
+            hot_slots: (0..self.plan.hot_disks).map(machine::hot_slot).collect(),
         };
         let host_key = KeyPair::generate();
         let setup = {
@@ -277,11 +279,29 @@ impl Starting {
             path: path.clone(),
             access: Access::ReadOnly,
         });
-        let disks = [root, layer].into_iter().chain(shared).collect();
+        let more: Vec<_> = self
+            .plan
+            .disks
+            .iter()
+            .enumerate()
+            .map(|(index, disk)| {
+                (
+                    disk.clone(),
+                    self.lab.run.path().join(format!("m{}.more{index}", self.number)),
+                )
+            })
+            .collect();
+        let added = more.iter().map(|(disk, path)| Disk {
+            serial: disk.name.clone(),
+            path: path.clone(),
+            access: Access::Write,
+        });
+        let disks = [root, layer].into_iter().chain(shared).chain(added).collect();
 
         let image = self.image.image.clone();
         let make = move || {
             image.new_disk(&own)?;
+            more.iter().try_for_each(|(disk, path)| disk.make(path))?;
             shares
                 .iter()
                 .try_for_each(|(share, path)| machine::pack_share(&share.host, path))?;
@@ -321,7 +341,7 @@ impl Starting {
 }
 
 impl Inner {
-    fn next_number(&self) -> usize {
+    pub(super) fn next_number(&self) -> usize {
         let mut state = self.state();
         state.numbered += 1;
         state.numbered - 1

@@ -4,5 +4,8 @@ mod args;
 mod launch;
 mod process;
 
-pub use args::{Access, Card, Disk, MachineSpec, Paths, Start, args, card_id};
+pub use args::{
+    Access, BroughtDisk, BroughtSpec, Card, Disk, Display, Format, MachineSpec, Paths, Start, args,
+    brought_args, card_id,
+};
 pub use launch::{Launch, LaunchError, Qemu};
