@@ -52,6 +52,7 @@ pub mod qmp;
 mod recorder;
 pub mod report;
 mod run_dir;
+pub mod running;
 pub mod ssh;
 pub mod timeline;
 pub mod wait;

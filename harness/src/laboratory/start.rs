@@ -52,6 +52,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     LabError::gather(errors)?;
     let before = lab.state().machines.clone();
     lab.state().machines.extend(started.iter().cloned());
+    lab.say_who_runs();
     introduce_to(before).await?;
     Ok(started)
 }
@@ -179,7 +180,7 @@ impl Starting {
             program: accel::find_qemu()?,
             args: qemu::args(&spec, &paths),
             paths: paths.clone(),
-            files,
+            files: files.clone(),
             artifacts: lab.artifacts.folder().to_owned(),
             guard_folder: lab.cache.root().join("agent"),
             timeline: lab.timeline.clone(),
@@ -189,6 +190,7 @@ impl Starting {
             error,
         };
         let qemu = Qemu::launch(launch).await.map_err(refused)?;
+        lab.recorder.add(&files, qemu.pid());
         let ssh_port = qemu
             .monitor()
             .ssh_port()
@@ -211,6 +213,8 @@ impl Starting {
             accelerator: self.accelerator,
             qemu,
             agent_port: paths.agent,
+            journal: paths.journal,
+            monitor: paths.monitor,
             link: watch::Sender::new(Link::Up(Arc::new(agent))),
             ssh_port,
             login,

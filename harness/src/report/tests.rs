@@ -100,7 +100,7 @@ fn what_takes_time_has_a_beginning_and_an_end() {
 #[test]
 fn the_markers_tell_how_far_a_test_came() {
     let cases = [
-        (None, Ending::Unfinished),
+        (None, Ending::Killed),
         (Some(("passed", "")), Ending::Passed),
         (Some(("failed", "why")), Ending::Failed),
         (Some(("ended", "dropped")), Ending::Ended),
@@ -113,6 +113,16 @@ fn the_markers_tell_how_far_a_test_came() {
     let both = Folder::new(Some(("passed", "")));
     both.file("failed", "later");
     assert_eq!(Ending::of(both.path()), Ending::Failed);
+}
+
+#[test]
+fn a_test_that_runs_is_told_from_one_that_was_killed() {
+    let base = tempfile::tempdir().unwrap();
+    let folder = base.path().join("guests/a_test");
+    let artifacts = crate::artifacts::Artifacts::prepare(folder.clone()).unwrap();
+    assert_eq!(Ending::of(&folder), Ending::Running);
+    drop(artifacts);
+    assert_eq!(Ending::of(&folder), Ending::Killed);
 }
 
 #[test]
