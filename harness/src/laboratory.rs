@@ -6,6 +6,7 @@ mod error;
 mod faults;
 mod fixture;
 mod keeping;
+mod reserve;
 pub(crate) mod start;
 mod vlan;
 
@@ -47,6 +48,7 @@ pub struct Lab {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
+    test: TestName,
     artifacts: Artifacts,
     timeline: Timeline,
     cache: Cache,
@@ -101,6 +103,7 @@ impl Lab {
             Recorder::start(&artifacts, timeline.clone())
         };
         let inner = Inner {
+            test: test.clone(),
             artifacts,
             timeline,
             recorder,

@@ -158,7 +158,7 @@ fn carry_out(
         || fleet::open(&setup.fleet),
         |fleet| diagnostics::count(fleet.loaded.model.nodes().count(), "node"),
     )?;
-    diagnostics::show(&fleet.loaded.warnings, &fleet.files, &setup.fleet, Format::Text);
+    diagnostics::show(&fleet.warnings(), &fleet.files, &setup.fleet, Format::Text);
     let backend_node = backend_node(&fleet.loaded.model);
     let hosting = if backend_node.is_some() {
         Hosting::OwnNode

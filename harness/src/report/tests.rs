@@ -13,8 +13,8 @@ impl Folder {
         folder.file(
             "timeline.txt",
             "    0.001 lab          a_test of guests
-    0.100 app          starts
-    0.100 database     starts
+    0.100 app          boots
+    0.100 database     is restored from template 1f
     4.000 app          is ready after 3.90 s
     4.100 app          runs `ping database`
     4.200 app          runs `ping database`
@@ -89,7 +89,7 @@ fn what_takes_time_has_a_beginning_and_an_end() {
         spans,
         [
             ("app", "boot", "boot", 0.1, 4.0),
-            ("database", "boot", "boot", 0.1, 7.0),
+            ("database", "boot", "restore", 0.1, 7.0),
             ("app", "command", "ping database", 4.1, 4.3),
             ("app", "command", "ping database", 4.2, 4.6),
             ("app", "wait", "unit ssh.service", 5.0, 6.5),
