@@ -4,6 +4,7 @@
 
 mod command;
 mod guard;
+mod keep;
 mod netlink;
 mod serve;
 mod setup;
@@ -28,10 +29,14 @@ use tree::Cgroups;
 
 const USAGE: &str = "usage: provisor-agent serve PORT [--without-cgroups]
        provisor-agent guard -- PROGRAM [ARGUMENT...]
+       provisor-agent keep MARKER
+       provisor-agent hub MARKER SOCKET [CARD...]
 
 serve: obeys a host on PORT, a virtio-serial port such as /dev/virtio-ports/provisor.agent,
        or unix:PATH, a socket to connect to
-guard: runs PROGRAM until standard input, a socket, is closed";
+guard: runs PROGRAM until standard input, a socket, is closed
+keep:  holds standard input, a guard's socket, until the file MARKER is gone
+hub:   until then hands what comes to SOCKET from one CARD to all others, all of them unix datagram sockets";
 
 fn main() -> ExitCode {
     sys::keep_inherited_descriptors();
@@ -42,6 +47,8 @@ fn main() -> ExitCode {
         ["serve", port, "--without-cgroups"] => {
             serve::serve(port, Cgroups::Unavailable).map(|()| ExitCode::SUCCESS)
         }
+        ["keep", marker] => keep::keep(marker).map(|()| ExitCode::SUCCESS),
+        ["hub", marker, socket, ..] => keep::hub(marker, socket, &arguments[3..]).map(|()| ExitCode::SUCCESS),
         ["guard", "--", _, ..] => guard::guard(&arguments[2..]),
         _ => Err(USAGE.to_owned()),
     };

@@ -1,8 +1,9 @@
 //! The evidence a test leaves behind: one folder a test, emptied at its start.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Overrides the folder under which all tests leave their evidence.
 pub const ARTIFACTS_VARIABLE: &str = "PROVISOR_ARTIFACTS";
@@ -36,6 +37,8 @@ pub struct TestName {
 #[derive(Clone, Debug)]
 pub struct Artifacts {
     folder: PathBuf,
+    /// The marker `started`, locked for as long as the test runs: who finds it free and no other marker, finds a killed test.
+    _started: Arc<File>,
 }
 
 /// The files of one machine, in its own folder.
@@ -138,10 +141,15 @@ impl Artifacts {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => fs::create_dir_all(&folder)?,
             }
-            fs::write(folder.join("started"), "")
+            let started = File::create(folder.join("started"))?;
+            started.lock()?;
+            Ok(started)
         };
         match empty() {
-            Ok(()) => Ok(Self { folder }),
+            Ok(started) => Ok(Self {
+                folder,
+                _started: Arc::new(started),
+            }),
             Err(source) => Err(ArtifactsError::Prepare { folder, source }),
         }
     }
@@ -149,6 +157,42 @@ impl Artifacts {
     /// The folder itself.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The test, as `BINARY/TEST`.
+    pub fn test(&self) -> String {
+        let names: Vec<_> = self
+            .folder
+            .iter()
+            .rev()
+            .take(2)
+            .map(|name| name.to_string_lossy())
+            .collect();
+        names.into_iter().rev().collect::<Vec<_>>().join("/")
+    }
+
+    /// The files that a report of a failure carries, the most telling first.
+    pub fn attachments(&self) -> Vec<PathBuf> {
+        let files = |folder: &Path| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
+            files.sort();
+            files
+        };
+        let telling = |path: &PathBuf| {
+            let empty = path.metadata().map_or(true, |metadata| metadata.len() == 0);
+            let name = path.file_name().unwrap_or_default();
+            path.is_file()
+                && !empty
+                && !["growth", "memory", "peak-memory-mib"]
+                    .iter()
+                    .any(|own| name == *own)
+        };
+        let (folders, mut all): (Vec<_>, Vec<_>) =
+            files(&self.folder).into_iter().partition(|path| path.is_dir());
+        all.sort_by_key(|path| !path.ends_with("timeline.html"));
+        all.extend(folders.iter().flat_map(|folder| files(folder)));
+        all.into_iter().filter(telling).collect()
     }
 
     /// Where the timeline is written.

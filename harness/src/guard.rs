@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -206,6 +206,24 @@ impl Guarded {
         // Dropping the half closes it for the guard.
         self.hold = None;
         self.wait().await
+    }
+}
+
+impl Guarded {
+    /// Gives away what the guard watches: the program now lives for as long as the answer, or a copy of it in another process, is
+    /// open, whatever becomes of this value.
+    ///
+    /// # Errors
+    /// It was killed before, or no descriptor is left.
+    pub(crate) fn keep(&mut self) -> io::Result<OwnedFd> {
+        let hold = self.hold.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let stream: &UnixStream = hold.as_ref();
+        let kept = stream.as_fd().try_clone_to_owned()?;
+        // Dropping it would end the connection, for all who hold it.
+        if let Some(hold) = self.hold.take() {
+            hold.forget();
+        }
+        Ok(kept)
     }
 }
 

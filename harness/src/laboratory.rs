@@ -2,9 +2,11 @@
 
 pub(crate) mod addresses;
 pub(crate) mod brought;
+mod ending;
 mod error;
 mod faults;
 mod fixture;
+mod keeping;
 mod reserve;
 pub(crate) mod start;
 mod vlan;
@@ -24,13 +26,16 @@ pub use vlan::{CAPTURE_VARIABLE, Vlan};
 use crate::artifacts::{Artifacts, Outcome, TestName};
 use crate::background::Background;
 use crate::cache::Cache;
+use crate::checks::{Allowance, Trouble};
 use crate::machine::{Brought, BroughtBuilder, Machine, MachineBuilder, Machines};
 use crate::names::Name;
 use crate::net::Switch;
+use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::ssh::{KeyPair, Login};
 use crate::timeline::Timeline;
 use addresses::Book;
+use ending::Afterwards;
 
 /// The machines and VLANs of one test.
 ///
@@ -52,6 +57,7 @@ pub(crate) struct Inner {
     key: KeyPair,
     book: Arc<Mutex<Book>>,
     state: Mutex<State>,
+    recorder: Recorder,
     background: Arc<Background>,
     // Last: what runs in it is gone by then.
     run: RunDir,
@@ -61,6 +67,8 @@ pub(crate) struct Inner {
 struct State {
     switches: BTreeMap<Name, Switch>,
     machines: Vec<Machine>,
+    /// The trouble that the test means to happen.
+    allowed: Vec<Allowance>,
     /// Those in force, by number.
     faults: BTreeMap<u64, String>,
     numbered_faults: u64,
@@ -91,10 +99,15 @@ impl Lab {
         let run = RunDir::create(&cache.root().join("run"))?;
         let background = Background::start().map_err(|source| LabError::Background { source })?;
         timeline.note("lab", format_args!("{} of {}", test.test, test.binary));
+        let recorder = {
+            let _background = background.enter();
+            Recorder::start(&artifacts, timeline.clone())
+        };
         let inner = Inner {
             test: test.clone(),
             artifacts,
             timeline,
+            recorder,
             cache,
             key: KeyPair::generate(),
             book: Arc::default(),
@@ -133,6 +146,21 @@ impl Lab {
         Vlan::new(&self.inner, name)
     }
 
+    /// Says that this trouble is meant to happen, and why: without it, [`Lab::stop`] fails for it.
+    ///
+    /// `text` is what its line has in it, such as the name of a unit or a program.
+    pub fn allow(&self, trouble: Trouble, text: &str, reason: &str) -> &Self {
+        self.inner
+            .timeline
+            .note("lab", format_args!("allows {trouble} of {text:?}: {reason}"));
+        self.inner.state().allowed.push(Allowance {
+            trouble,
+            text: text.to_owned(),
+            reason: reason.to_owned(),
+        });
+        self
+    }
+
     /// The folder with the test's evidence.
     pub fn artifacts(&self) -> &Path {
         self.inner.artifacts.folder()
@@ -143,63 +171,83 @@ impl Lab {
         &self.inner.timeline
     }
 
-    /// Stops all machines side by side, and tells of those that had died without the test's doing. Nothing of the lab is left then but
-    /// its evidence.
+    /// Stops all machines side by side, and tells of those that had died without the test's doing, and of trouble that it had not
+    /// allowed. Nothing of the lab is left then but its evidence.
     ///
     /// # Errors
-    /// [`LabError::Died`] for each machine that had died; every other step is done all the same.
+    /// [`LabError::Trouble`], and [`LabError::Died`] for each machine that had died; every other step is done all the same.
     pub async fn stop(mut self) -> Result<(), LabError> {
         self.stopped = true;
+        // This may take its time: guests are asked for their state, and a person may look around.
+        let inner = Arc::clone(&self.inner);
+        let (findings, afterwards) = self
+            .inner
+            .background
+            .run_blocking(move || inner.look_back())
+            .await;
         let machines = std::mem::take(&mut self.inner.state().machines);
-        let mut stopping = JoinSet::new();
-        for machine in machines {
-            stopping.spawn(async move {
-                let evidence = machine.evidence();
-                machine.stop().await.map_err(|death| LabError::Died {
-                    death,
-                    evidence: Box::new(evidence),
-                })
-            });
-        }
-        let ended = stopping.join_all().await;
+        let mut errors = match afterwards {
+            Afterwards::End => stop_all(machines).await,
+            Afterwards::Live => Vec::new(),
+        };
         self.inner.tell_of_faults();
         self.inner.state().switches.clear();
-        let result = LabError::gather(ended.into_iter().filter_map(Result::err).collect());
-        match &result {
-            Ok(()) => self.inner.artifacts.mark(Outcome::Passed, ""),
-            Err(error) => self.inner.artifacts.mark(Outcome::Failed, &error.to_string()),
+        if !findings.is_empty() {
+            errors.push(LabError::Trouble {
+                findings,
+                artifacts: self.artifacts().to_owned(),
+            });
         }
+        let result = LabError::gather(errors);
         self.inner.timeline.note("lab", "stopped");
+        match &result {
+            Ok(()) => self.inner.leave_evidence(Outcome::Passed, ""),
+            Err(error) => self.inner.leave_evidence(Outcome::Failed, &error.to_string()),
+        }
         result
     }
 }
 
-/// The safety net: whatever happened to the test, its machines are killed.
+/// Those that had died before, as errors.
+async fn stop_all(machines: Vec<Machine>) -> Vec<LabError> {
+    let mut stopping = JoinSet::new();
+    for machine in machines {
+        stopping.spawn(async move {
+            let evidence = machine.evidence();
+            machine.stop().await.map_err(|death| LabError::Died {
+                death,
+                evidence: Box::new(evidence),
+            })
+        });
+    }
+    let ended = stopping.join_all().await;
+    ended.into_iter().filter_map(Result::err).collect()
+}
+
+/// The safety net: whatever happened to the test, its machines are killed, unless a person wants them. A test that ends without stopping
+/// its lab has failed, most often: its guests are asked for their state first.
 impl Drop for Lab {
     fn drop(&mut self) {
         if self.stopped {
             return;
         }
-        self.inner.tell_of_faults();
-        let mut state = self.inner.state();
-        state.machines.drain(..).for_each(|machine| machine.give_up());
-        state.switches.clear();
-        if std::thread::panicking() {
-            self.inner.artifacts.mark(Outcome::Failed, "the test panicked");
-            self.say_where_the_evidence_is();
+        let (outcome, note) = if std::thread::panicking() {
+            (Outcome::Failed, "the test panicked")
         } else {
-            self.inner
-                .artifacts
-                .mark(Outcome::Ended, "the lab was dropped without being stopped");
+            (Outcome::Ended, "the lab was dropped without being stopped")
+        };
+        self.inner.timeline.note("lab", note);
+        let machines = self.inner.state().machines.clone();
+        if self.inner.after_failure(&machines) == Afterwards::End {
+            machines.iter().for_each(Machine::give_up);
         }
-    }
-}
-
-impl Lab {
-    /// A failed assertion does not know of the artifacts: they are named right after its message.
-    fn say_where_the_evidence_is(&self) {
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), "artifacts: {}", self.artifacts().display());
+        self.inner.tell_of_faults();
+        self.inner.state().machines.clear();
+        self.inner.state().switches.clear();
+        self.inner.leave_evidence(outcome, note);
+        // A failed assertion does not know of the artifacts: they are named right after its message.
+        self.inner
+            .say(&format!("artifacts: {}", self.artifacts().display()));
     }
 }
 

@@ -53,6 +53,7 @@ pub mod qmp;
 mod recorder;
 pub mod report;
 mod run_dir;
+pub mod running;
 pub mod ssh;
 mod template;
 pub mod timeline;

@@ -99,6 +99,8 @@ pub(crate) struct Running {
     pub(crate) accelerator: Accelerator,
     pub(crate) qemu: Qemu,
     pub(crate) agent_port: std::path::PathBuf,
+    pub(crate) journal: std::path::PathBuf,
+    pub(crate) monitor: std::path::PathBuf,
     pub(crate) link: watch::Sender<Link>,
     pub(crate) ssh_port: u16,
     pub(crate) login: Login,
@@ -166,6 +168,21 @@ impl Machine {
     /// The place on its console where the next output will stand: take it before the action whose output is waited for.
     pub fn console_cursor(&self) -> Cursor {
         self.console().cursor()
+    }
+
+    /// The file with its journal.
+    pub fn journal(&self) -> &std::path::Path {
+        &self.running.journal
+    }
+
+    /// The socket of a monitor of its QEMU that nobody uses: a person may.
+    pub fn monitor_socket(&self) -> &std::path::Path {
+        &self.running.monitor
+    }
+
+    /// From now on it lives for as long as the answer is open somewhere.
+    pub(crate) async fn give_away(&self) -> std::io::Result<std::os::fd::OwnedFd> {
+        self.running.qemu.give_away().await
     }
 
     /// Sees its death.

@@ -27,8 +27,10 @@ pub enum Ending {
     Failed,
     /// Its lab was dropped without being stopped: the test runner knows whether it passed.
     Ended,
-    /// It never came to an end: it still runs, or it was killed.
-    Unfinished,
+    /// It runs.
+    Running,
+    /// It never came to an end: its process was killed.
+    Killed,
 }
 
 /// All that is known of one test.
@@ -61,8 +63,12 @@ impl Ending {
             Self::Passed
         } else if marked("ended") {
             Self::Ended
+        } else if fs::File::open(folder.join("started"))
+            .is_ok_and(|started| started.try_lock_shared().is_err())
+        {
+            Self::Running
         } else {
-            Self::Unfinished
+            Self::Killed
         }
     }
 
@@ -72,7 +78,8 @@ impl Ending {
             Self::Passed => "passed",
             Self::Failed => "failed",
             Self::Ended => "ended",
-            Self::Unfinished => "unfinished",
+            Self::Running => "running",
+            Self::Killed => "killed",
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use tempfile::{NamedTempFile, TempDir};
 
@@ -15,9 +16,16 @@ const LONGEST_SOCKET_PATH: usize = 100;
 /// A folder that goes away with its value, or, if the process is killed, with the next lab that starts.
 #[derive(Debug)]
 pub(crate) struct RunDir {
+    path: PathBuf,
+    /// Nothing, once it was kept.
+    owned: Mutex<Option<Owned>>,
+}
+
+#[derive(Debug)]
+struct Owned {
     // Before the lock, since fields are dropped in order: nobody sweeps a folder that is being removed.
     folder: TempDir,
-    _lock: NamedTempFile,
+    lock: NamedTempFile,
 }
 
 /// Why there is no folder to run in.
@@ -71,7 +79,10 @@ impl RunDir {
                 .prefix(name)
                 .rand_bytes(0)
                 .tempdir_in(base)?;
-            Ok(Self { folder, _lock: lock })
+            Ok(Self {
+                path: folder.path().to_owned(),
+                owned: Mutex::new(Some(Owned { folder, lock })),
+            })
         };
         prepare().map_err(|source| RunDirError::Prepare {
             path: base.to_owned(),
@@ -81,7 +92,19 @@ impl RunDir {
 
     /// The folder.
     pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
+    }
+
+    /// Leaves the folder to whoever holds a copy of the answer, its lock: it is swept when the last one has closed it.
+    ///
+    /// # Errors
+    /// It was kept before, or its lock cannot be left.
+    pub(crate) fn keep(&self) -> io::Result<File> {
+        let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Owned { folder, lock } = owned.ok_or(io::ErrorKind::NotFound)?;
+        let (lock, _) = lock.keep().map_err(|error| error.error)?;
+        let _ = folder.keep();
+        Ok(lock)
     }
 
     /// The path for a socket in it.
@@ -100,6 +123,39 @@ impl RunDir {
 
 /// Ends the name of a lock; what is before it names the folder.
 const LOCK: &str = ".lock";
+
+/// The folders under `base` that somebody holds, in order.
+pub(crate) fn held(base: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(base) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut held = Vec::new();
+    for entry in entries {
+        let folder = entry?.path();
+        let lock = File::open(folder.with_extension("lock"));
+        if folder.is_dir() && lock.is_ok_and(|lock| lock.try_lock_shared().is_err()) {
+            held.push(folder);
+        }
+    }
+    held.sort();
+    Ok(held)
+}
+
+/// Removes what nobody holds under `base`, as each new lab does.
+pub(crate) fn sweep_all(base: &Path) -> io::Result<()> {
+    if !base.exists() {
+        return Ok(());
+    }
+    let births = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(base.join("births"))?;
+    births.lock()?;
+    sweep(base)
+}
 
 /// Removes the folders whose lock nobody holds. What cannot be removed is left to the next one.
 fn sweep(base: &Path) -> io::Result<()> {

@@ -129,6 +129,8 @@ impl Starting {
             timeline: lab.timeline.clone(),
             book: Arc::clone(&lab.book),
             points: Default::default(),
+            journal: paths.journal,
+            monitor: paths.monitor,
         }))
     }
 

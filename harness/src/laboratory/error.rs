@@ -8,6 +8,7 @@ use crate::accel::AccelError;
 use crate::artifacts::ArtifactsError;
 use crate::budget::BudgetError;
 use crate::cache::CacheError;
+use crate::checks::Finding;
 use crate::death::{Death, Evidence};
 use crate::image::ImageError;
 use crate::machine::{BootError, ControlError, RunError, ShareError};
@@ -117,6 +118,17 @@ pub enum LabError {
         death: Death,
         /// Console, QEMU's output, artifacts.
         evidence: Box<Evidence>,
+    },
+    /// Guests did what no guest may do.
+    #[error(
+        "the test's guests had trouble that it did not allow:{}\nif the test means it, say so: lab.allow(…)\nartifacts: {}",
+        .findings.iter().map(|finding| format!("\n- {finding}")).collect::<String>(), .artifacts.display()
+    )]
+    Trouble {
+        /// What they did.
+        findings: Vec<Finding>,
+        /// The folder of the test's artifacts.
+        artifacts: PathBuf,
     },
     /// Nothing was to be started.
     #[error("there is no machine to start: name at least one")]

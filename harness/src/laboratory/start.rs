@@ -58,6 +58,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     LabError::gather(errors)?;
     let before = lab.state().machines.clone();
     lab.state().machines.extend(started.iter().cloned());
+    lab.say_who_runs();
     introduce_to(before).await?;
     Ok(started)
 }
@@ -205,6 +206,8 @@ impl Starting {
             accelerator: self.accelerator,
             qemu,
             agent_port: paths.agent,
+            journal: paths.journal,
+            monitor: paths.monitor,
             link: watch::Sender::new(Link::Up(Arc::new(agent))),
             ssh_port,
             login,
@@ -295,7 +298,7 @@ impl Starting {
             program: accel::find_qemu()?,
             args: qemu::args(spec, &paths),
             paths: paths.clone(),
-            files,
+            files: files.clone(),
             artifacts: lab.artifacts.folder().to_owned(),
             guard_folder: self.guard_folder(),
             scratch: lab.run.path().to_owned(),
@@ -305,6 +308,7 @@ impl Starting {
             machine: name.to_string(),
             error,
         })?;
+        lab.recorder.add(&files, qemu.pid());
         Ok((qemu, paths))
     }
 

@@ -150,6 +150,12 @@ impl Switch {
         }
     }
 
+    /// Its socket, and those of all that is plugged in.
+    pub(crate) fn cables(&self) -> (PathBuf, Vec<PathBuf>) {
+        let cards = self.shared.board().by_path.keys().cloned().collect();
+        (self.socket.clone(), cards)
+    }
+
     /// Where `machine` is plugged in.
     pub fn port(&self, machine: &str) -> Option<Port> {
         let board = self.shared.board();

@@ -111,7 +111,7 @@ pub struct Paths {
     pub agent: PathBuf,
     /// Where the console is written.
     pub console: PathBuf,
-    /// Where the guest's journal is written: what the guest prints on its second serial port.
+    /// Where the guest's journal is written: what the guest prints on its second terminal.
     pub journal: PathBuf,
     /// Where QEMU listens for a person who wants a monitor of their own.
     pub monitor: PathBuf,
@@ -238,9 +238,6 @@ impl Args {
     fn channels(&mut self, paths: &Paths) {
         self.add("-chardev", [Text("file,id=console,path="), File(&paths.console)]);
         self.add("-serial", [Text("chardev:console")]);
-        // A serial port needs no driver to be loaded, and can be opened by a terminal's rules, as journald does.
-        self.add("-chardev", [Text("file,id=journal,path="), File(&paths.journal)]);
-        self.add("-serial", [Text("chardev:journal")]);
         self.add("-chardev", [Text("socket,id=qmp,path="), File(&paths.qmp)]);
         self.add("-mon", [Text("chardev=qmp,mode=control")]);
         self.add(
@@ -252,6 +249,9 @@ impl Args {
         );
         self.add("-mon", [Text("chardev=monitor,mode=control")]);
         self.add("-device", [Text("virtio-serial-pci")]);
+        // Journald wants a terminal, and opens it anew for each line: a serial port would be probed each time.
+        self.add("-chardev", [Text("file,id=journal,path="), File(&paths.journal)]);
+        self.add("-device", [Text("virtconsole,chardev=journal")]);
         self.add(
             "-chardev",
             [
@@ -407,13 +407,13 @@ mod tests {
 -device virtio-rng-pci
 -chardev file,id=console,path=/artifacts/console
 -serial chardev:console
--chardev file,id=journal,path=/artifacts/journal
--serial chardev:journal
 -chardev socket,id=qmp,path=/run/m0.q
 -mon chardev=qmp,mode=control
 -chardev socket,id=monitor,server=on,wait=off,path=/run/m0.m
 -mon chardev=monitor,mode=control
 -device virtio-serial-pci
+-chardev file,id=journal,path=/artifacts/journal
+-device virtconsole,chardev=journal
 -chardev socket,id=agent,server=on,wait=off,path=/run/m0.a
 -device virtserialport,chardev=agent,name=provisor.agent
 -drive if=none,id=disk0,format=raw,read-only=on,file=/image/root.squashfs

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -265,6 +266,14 @@ impl Qemu {
     pub fn give_up(&self) {
         self.notice.tell(Death::Stopped);
         self.process.kill();
+    }
+
+    /// From now on it lives for as long as the answer, or a copy of it in another process, is open.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) async fn give_away(&self) -> io::Result<OwnedFd> {
+        self.process.give_away().await
     }
 
     /// Kills it, and returns when no process of it is left. A death that was noticed before remains the one that is told.

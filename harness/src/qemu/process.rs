@@ -1,8 +1,9 @@
 //! QEMU's process: any number may wait for its end, and anyone may kill it.
 
-use std::sync::Arc;
+use std::io;
+use std::os::fd::OwnedFd;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::guard::{Death, Guarded};
 
@@ -10,29 +11,27 @@ use crate::guard::{Death, Guarded};
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pid: u32,
-    kill: Arc<Notify>,
+    orders: mpsc::UnboundedSender<Order>,
     ended: watch::Receiver<Option<Death>>,
+}
+
+#[derive(Debug)]
+enum Order {
+    Kill,
+    Keep(oneshot::Sender<io::Result<OwnedFd>>),
 }
 
 impl Process {
     /// Keeps `guarded` in a task of the current tokio runtime. It is killed when that task is dropped.
-    pub(super) fn keep(mut guarded: Guarded) -> Self {
+    pub(super) fn keep(guarded: Guarded) -> Self {
         let pid = guarded.pid();
-        let kill = Arc::new(Notify::new());
+        let (orders, received) = mpsc::unbounded_channel();
         let (sender, ended) = watch::channel(None);
-        let killed = Arc::clone(&kill);
         tokio::spawn(async move {
-            let by_itself = tokio::select! {
-                death = guarded.wait() => Some(death),
-                () = killed.notified() => None,
-            };
-            let death = match by_itself {
-                Some(death) => death,
-                None => guarded.kill().await,
-            };
+            let death = attend(guarded, received).await;
             sender.send_replace(Some(death));
         });
-        Self { pid, kill, ended }
+        Self { pid, orders, ended }
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -41,7 +40,17 @@ impl Process {
 
     /// Has it killed. It is gone when [`Process::ended`] says so.
     pub(super) fn kill(&self) {
-        self.kill.notify_one();
+        // Nobody attends to one that has ended.
+        let _ = self.orders.send(Order::Kill);
+    }
+
+    /// From now on it lives for as long as the answer is open somewhere, and nothing here kills it.
+    pub(super) async fn give_away(&self) -> io::Result<OwnedFd> {
+        let (sender, receiver) = oneshot::channel();
+        let _ = self.orders.send(Order::Keep(sender));
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::NotConnected.into()))
     }
 
     /// Waits until it has ended and is reaped.
@@ -50,6 +59,26 @@ impl Process {
         match ended.wait_for(Option::is_some).await {
             Ok(death) => death.unwrap_or(Death::Unknown),
             Err(_) => Death::Unknown,
+        }
+    }
+}
+
+async fn attend(mut guarded: Guarded, mut orders: mpsc::UnboundedReceiver<Order>) -> Death {
+    loop {
+        let order = tokio::select! {
+            death = guarded.wait() => return death,
+            Some(order) = orders.recv() => order,
+        };
+        match order {
+            Order::Kill => return guarded.kill().await,
+            Order::Keep(sender) => {
+                let kept = guarded.keep();
+                let given = kept.is_ok();
+                let _ = sender.send(kept);
+                if given {
+                    return guarded.wait().await;
+                }
+            }
         }
     }
 }

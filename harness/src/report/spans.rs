@@ -68,8 +68,10 @@ pub(super) fn spans(entries: &[Entry]) -> Vec<Span> {
 }
 
 fn beginning(text: &str) -> Option<(Kind, &str)> {
-    if text == "starts" {
+    if text == "boots" {
         Some((Kind::Boot, "boot"))
+    } else if text.starts_with("is restored from template") {
+        Some((Kind::Boot, "restore"))
     } else if text == "reboots" {
         Some((Kind::Reboot, "reboot"))
     } else if let Some(command) = text.strip_prefix("runs `") {

@@ -13,8 +13,8 @@ impl Folder {
         folder.file(
             "timeline.txt",
             "    0.001 lab          a_test of guests
-    0.100 app          starts
-    0.100 database     starts
+    0.100 app          boots
+    0.100 database     is restored from template 1f
     4.000 app          is ready after 3.90 s
     4.100 app          runs `ping database`
     4.200 app          runs `ping database`
@@ -89,7 +89,7 @@ fn what_takes_time_has_a_beginning_and_an_end() {
         spans,
         [
             ("app", "boot", "boot", 0.1, 4.0),
-            ("database", "boot", "boot", 0.1, 7.0),
+            ("database", "boot", "restore", 0.1, 7.0),
             ("app", "command", "ping database", 4.1, 4.3),
             ("app", "command", "ping database", 4.2, 4.6),
             ("app", "wait", "unit ssh.service", 5.0, 6.5),
@@ -100,7 +100,7 @@ fn what_takes_time_has_a_beginning_and_an_end() {
 #[test]
 fn the_markers_tell_how_far_a_test_came() {
     let cases = [
-        (None, Ending::Unfinished),
+        (None, Ending::Killed),
         (Some(("passed", "")), Ending::Passed),
         (Some(("failed", "why")), Ending::Failed),
         (Some(("ended", "dropped")), Ending::Ended),
@@ -113,6 +113,16 @@ fn the_markers_tell_how_far_a_test_came() {
     let both = Folder::new(Some(("passed", "")));
     both.file("failed", "later");
     assert_eq!(Ending::of(both.path()), Ending::Failed);
+}
+
+#[test]
+fn a_test_that_runs_is_told_from_one_that_was_killed() {
+    let base = tempfile::tempdir().unwrap();
+    let folder = base.path().join("guests/a_test");
+    let artifacts = crate::artifacts::Artifacts::prepare(folder.clone()).unwrap();
+    assert_eq!(Ending::of(&folder), Ending::Running);
+    drop(artifacts);
+    assert_eq!(Ending::of(&folder), Ending::Killed);
 }
 
 #[test]

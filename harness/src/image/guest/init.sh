@@ -47,13 +47,6 @@ cp /agent /root/run/provisor/agent
 cp /provisor-agent.service /root/run/systemd/system/
 ln -s ../provisor-agent.service /root/run/systemd/system/sysinit.target.wants/
 
-# The journal goes to the host line by line, for as long as journald lives: it needs neither the agent nor a network.
-if [ -c /dev/ttyS1 ]; then
-    mkdir -p /root/run/systemd/journald.conf.d
-    printf '[Journal]\nForwardToConsole=yes\nTTYPath=/dev/ttyS1\nMaxLevelConsole=debug\n' \
-        >/root/run/systemd/journald.conf.d/20-provisor.conf
-fi
-
 # The name by which the agent finds its port: udev would make it, later.
 mkdir -p /dev/virtio-ports
 for port in /sys/class/virtio-ports/*/name; do
@@ -61,6 +54,13 @@ for port in /sys/class/virtio-ports/*/name; do
     device=${port%/name}
     ln -sf "../${device##*/}" "/dev/virtio-ports/$(cat "$port")"
 done
+
+# The journal goes to the host line by line, for as long as journald lives: it needs neither the agent nor a network.
+if [ -c /dev/hvc0 ]; then
+    mkdir -p /root/run/systemd/journald.conf.d
+    printf '[Journal]\nForwardToConsole=yes\nTTYPath=/dev/hvc0\nMaxLevelConsole=debug\n' \
+        >/root/run/systemd/journald.conf.d/20-provisor.conf
+fi
 
 mount --move /dev /root/dev
 mount --move /sys /root/sys
