@@ -21,10 +21,16 @@ pub struct TestName {
 /// | file | content |
 /// |---|---|
 /// | `started`, then `passed`, `failed` or `ended` | how far the test came |
-/// | `timeline.txt` | what happened, on one clock |
+/// | `timeline.txt` | what the test did, on one clock, written as it happens |
+/// | `timeline.html` | the same with every line of consoles and journals, for a browser |
+/// | `everything.txt` | the same as text |
+/// | `memory`, `peak-memory-mib` | what test and guests took together: seconds since 1970 and MiB; the most of it |
 /// | `VLAN.pcapng` | the frames of a VLAN, if it was captured |
 /// | `MACHINE/command` | QEMU's command line |
 /// | `MACHINE/console` | all that the guest's console printed, as bytes |
+/// | `MACHINE/journal` | the guest's journal, even of a guest that no command reaches |
+/// | `MACHINE/growth` | when both were how long: seconds, bytes, bytes |
+/// | `MACHINE/state` | after a failure: units, processes, sockets, memory of the guest, before it was killed |
 /// | `MACHINE/stderr` | what QEMU itself said |
 /// | `MACHINE/qmp` | the talk with QEMU's monitor |
 #[derive(Clone, Debug)]
@@ -41,6 +47,10 @@ pub struct MachineArtifacts {
     pub console: PathBuf,
     /// All that the guest's journal said, without the kernel's lines: those are on the console.
     pub journal: PathBuf,
+    /// When console and journal were how long.
+    pub growth: PathBuf,
+    /// What the guest said of itself after a failure.
+    pub state: PathBuf,
     /// What QEMU itself said.
     pub stderr: PathBuf,
     /// The talk with QEMU's monitor.
@@ -146,6 +156,26 @@ impl Artifacts {
         self.folder.join("timeline.txt")
     }
 
+    /// Where the timeline is written for a browser, with all that guests printed.
+    pub fn timeline_page(&self) -> PathBuf {
+        self.folder.join("timeline.html")
+    }
+
+    /// Where the same is written as text.
+    pub fn everything(&self) -> PathBuf {
+        self.folder.join("everything.txt")
+    }
+
+    /// Where it is written what memory the test takes.
+    pub fn memory(&self) -> PathBuf {
+        self.folder.join("memory")
+    }
+
+    /// Where the most of it is written, in MiB.
+    pub fn peak_memory(&self) -> PathBuf {
+        self.folder.join("peak-memory-mib")
+    }
+
     /// Makes the folder of one machine.
     ///
     /// # Errors
@@ -159,6 +189,8 @@ impl Artifacts {
             command: folder.join("command"),
             console: folder.join("console"),
             journal: folder.join("journal"),
+            growth: folder.join("growth"),
+            state: folder.join("state"),
             stderr: folder.join("stderr"),
             qmp: folder.join("qmp"),
         })
@@ -205,7 +237,7 @@ pub(crate) fn target_folder(executable: &Path) -> Option<PathBuf> {
 }
 
 /// `name` as one path component: `::` becomes a dot, and what may not stand in a file's name an underscore.
-fn file_safe(name: &str) -> String {
+pub(crate) fn file_safe(name: &str) -> String {
     let safe = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' | '.' => character,
         _ => '_',

@@ -117,7 +117,7 @@ fn read_from(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
 }
 
 /// A console ends its lines with carriage return and line feed; people want neither the former nor other control characters.
-fn shown(bytes: &[u8]) -> String {
+pub(crate) fn shown(bytes: &[u8]) -> String {
     let visible = |character: &char| !character.is_control() || matches!(character, '\n' | '\t');
     String::from_utf8_lossy(bytes).chars().filter(visible).collect()
 }

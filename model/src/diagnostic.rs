@@ -146,6 +146,8 @@ pub mod code {
     pub const UNKNOWN_NODE: &str = "model::unknown-node";
     /// A resource that the registry does not hold.
     pub const UNKNOWN_RESOURCE: &str = "model::unknown-resource";
+    /// A resource that has no policy yet, so that it can be provided and required, and not asked for.
+    pub const NOT_AVAILABLE: &str = "model::not-available";
     /// A required provision that no component provides.
     pub const UNKNOWN_PROVISION: &str = "model::unknown-provision";
     /// One node name in two groups.
@@ -168,6 +170,32 @@ pub mod code {
     pub const NO_POLICY: &str = "model::no-policy";
     /// A policy was called with an argument of another shape than it takes.
     pub const WRONG_SHAPE: &str = "model::wrong-shape";
+    /// A row that the provider table does not have.
+    pub const NO_ROW: &str = "model::no-row";
+    /// Two overrides of one row.
+    pub const TWO_ROWS: &str = "model::two-rows";
+    /// A routing row and a pin that contradict each other.
+    pub const ROW_AGAINST_PIN: &str = "model::row-against-pin";
+    /// A group that is not declared, or that hosts itself.
+    pub const UNKNOWN_GROUP: &str = "model::unknown-group";
+    /// A contract resource that a node consumes and its deployment does not provide (RF FR-009).
+    pub const UNPROVIDED: &str = "model::unprovided";
+    /// A component binds, contributes to or receives what it does not require or provide.
+    pub const NOT_ITS_OWN: &str = "model::not-its-own";
+    /// Two provisions of one component that grant credentials: both would name one role after one consumer.
+    pub const GRANTS_TWICE: &str = "model::grants-twice";
+    /// A pin that names what the fleet does not have.
+    pub const DANGLING_PIN: &str = "model::dangling-pin";
+    /// Warning: a pin that decides nothing.
+    pub const UNUSED_PIN: &str = "model::unused-pin";
+    /// Warning: a pin without its component, where one component can be meant.
+    pub const INCOMPLETE_PIN: &str = "model::incomplete-pin";
+    /// A pin at what does not provide (PR-24).
+    pub const PIN_NOT_A_PROVIDER: &str = "model::pin-not-a-provider";
+    /// A contribution that its provider does not receive.
+    pub const NOBODY_RECEIVES: &str = "model::nobody-receives";
+    /// A name over the limit of the engine that is to take it (PR-13).
+    pub const NAME_TOO_LONG: &str = "model::name-too-long";
     /// A requirement that nothing answers.
     pub const NO_PROVIDER: &str = "model::no-provider";
     /// A requirement with more than one answer (PR-03).

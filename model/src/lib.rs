@@ -17,20 +17,33 @@ pub mod diagnostic;
 pub mod names;
 mod near;
 pub mod networks;
+pub mod paths;
 mod raw;
 
 // What a fleet is.
 pub mod fleet;
+pub mod pins;
 
 // What can be asked for, and what answers it.
 pub mod policy;
 pub mod resources;
+pub mod routing;
 pub mod shape;
 
 // What becomes of it.
-mod grants;
 pub mod node_plan;
 pub mod resolution;
+
+// What is told about it.
+pub mod difference;
+pub mod explain;
+pub mod graph;
+
+// Made on the way.
+mod bindings;
+mod contributions;
+mod grants;
+mod provisioners;
 mod setup;
 mod writers;
 

@@ -8,6 +8,8 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::diagnostic::Place;
+use crate::fleet::Node;
+use crate::names::{NetworkName, NodeName};
 
 /// A network of the fleet.
 #[derive(Clone, Debug)]
@@ -35,6 +37,35 @@ impl Cidr {
             }
             (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
         }
+    }
+}
+
+/// How one node reaches another: by the first network, by name, that both are members of. Looks at the two nodes only.
+pub(crate) fn shared<'a>(from: &Node, to: &'a Node) -> Option<Member<'a>> {
+    let (network, address) = to
+        .networks
+        .iter()
+        .find(|(network, _)| from.networks.contains_key(*network))?;
+    Some(Member {
+        node: &to.name,
+        network,
+        address: *address,
+    })
+}
+
+/// A node in a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member<'a> {
+    node: &'a NodeName,
+    pub(crate) network: &'a NetworkName,
+    pub(crate) address: IpAddr,
+}
+
+impl Member<'_> {
+    /// What the node is called there, such as `database.mesh`. Both names are DNS labels, so that no two members
+    /// share a name.
+    pub(crate) fn host_name(&self) -> String {
+        format!("{}.{}", self.node, self.network)
     }
 }
 

@@ -5,8 +5,9 @@ use std::fmt;
 
 use crate::diagnostic::{Diagnostic, Place, Report, code};
 use crate::fleet::Node;
-use crate::fleet::component::Component;
+use crate::fleet::component::{Component, FileAt};
 use crate::grants::Claim;
+use crate::names::ProvisionName;
 use crate::node_plan::GrantKind;
 use crate::policy::Asked;
 use crate::resources::registry::{Request, Resource};
@@ -14,7 +15,8 @@ use crate::resources::registry::{Request, Resource};
 /// Reports what two components of the node, or one of them twice, would both write.
 pub(crate) fn check(node: &Node, components: &[&Component], claims: &[Claim], report: &mut Report) {
     let etc = components.iter().flat_map(|component| etc_files(component));
-    two_writers(node, granted_files(claims).chain(etc), report);
+    let mesh = components.iter().flat_map(|component| mesh_files(component));
+    two_writers(node, granted_files(claims).chain(mesh).chain(etc), report);
     certificates(node, claims, report);
 }
 
@@ -56,6 +58,26 @@ fn writer(claim: &Claim) -> Writer<'_> {
         instance,
         place,
     }
+}
+
+/// The files that tell a component who answers it. They count where nothing is written now, too: who answers may change.
+fn mesh_files<'a>(component: &'a Component) -> impl Iterator<Item = (String, Writer<'a>)> {
+    let writer = |what, (provision, file): (&'a ProvisionName, &'a FileAt)| {
+        let writer = Writer {
+            component: component.name.as_str(),
+            what,
+            instance: provision.as_str(),
+            place: &file.place,
+        };
+        (file.path.clone(), writer)
+    };
+    let binds = component.binds.iter().map(move |bind| writer("binds", bind));
+    binds.chain(
+        component
+            .receives
+            .iter()
+            .map(move |receive| writer("receives", receive)),
+    )
 }
 
 /// The files that a component's modules write by `environment.etc`. Settings of another's file, such as its mode, do
@@ -134,7 +156,7 @@ fn certificates(node: &Node, claims: &[Claim], report: &mut Report) {
     for claim in claims {
         let domain = match claim.kind() {
             GrantKind::Certificate { domain } => domain,
-            GrantKind::BackendUsers => continue,
+            GrantKind::BackendUsers | GrantKind::Role(_) | GrantKind::AccessKey(_) => continue,
         };
         let Some(other) = first.get(domain.as_str()) else {
             first.insert(domain, claim);

@@ -49,7 +49,9 @@ switch() {
     fi
     action=start
     case " $(echo $changed_units) " in *" $unit "*) action=restart ;; esac
-    case "$unit $changed_etc" in "nginx.service "*nginx/*) action=restart ;; esac
+    case "$unit $changed_etc" in
+      "nginx.service "*nginx/* | "postgresql.service "*postgresql/*) action=restart ;;
+    esac
     systemctl "$action" "$unit" < /dev/null 9>&- || failed="$failed $unit"
   done
   ln -sfn "$system" /run/current-system.new && mv -T /run/current-system.new /run/current-system || return 2

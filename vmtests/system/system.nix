@@ -11,9 +11,21 @@ let
 
   units = import ./units.nix checked.services;
   nginx = import ./nginx.nix checked.nginx;
+  postgresql = import ./postgresql.nix checked.postgresql;
 
-  allUnits = units // (if checked.nginx.enable then { "nginx.service" = nginx.unit; } else { });
-  etc = checked.etc // (if checked.nginx.enable then { "nginx/nginx.conf" = nginx.config; } else { });
+  when = condition: set: if condition then set else { };
+  allUnits = units
+    // when checked.nginx.enable { "nginx.service" = nginx.unit; }
+    // when checked.postgresql.enable { "postgresql.service" = postgresql.unit; };
+  hosts = builtins.concatStringsSep "" (map
+    (address: "${address} ${builtins.concatStringsSep " " checked.hosts.${address}}
+")
+    (builtins.attrNames checked.hosts));
+  etc = checked.etc
+    // when checked.nginx.enable { "nginx/nginx.conf" = nginx.config; }
+    // when checked.postgresql.enable postgresql.etc
+    // when (checked.hosts != { }) { hosts = "127.0.0.1 localhost
+" + hosts; };
 
   toFiles = prefix: files: map (path: {
     inherit path;

@@ -82,6 +82,8 @@ fn plan(name: &str) -> NodePlan {
         components: vec![],
         networks: BTreeMap::new(),
         modules: vec![serde_json::json!({ "services": { "nginx": { "enable": true } } })],
+        files: vec![],
+        takes: vec![],
         grants: vec![],
         state_backend: None,
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 /// The proportional set size of a process in MiB: its own memory, and its share of what it shares with others.
-pub(super) fn pss_mib(pid: u32) -> io::Result<f64> {
+pub(crate) fn pss_mib(pid: u32) -> io::Result<f64> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let rollup = fs::read_to_string(&path)?;
     let kib = pss_kib(&rollup).ok_or_else(|| io::Error::other(format!("{path} has no line `Pss:`")))?;

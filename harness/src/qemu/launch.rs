@@ -49,6 +49,8 @@ pub struct Launch {
     pub artifacts: PathBuf,
     /// Where the program that guards it is kept.
     pub guard_folder: PathBuf,
+    /// QEMU's temporary folder: what a guest writes to a shared disk is there.
+    pub scratch: PathBuf,
     /// The test's timeline.
     pub timeline: Timeline,
 }
@@ -127,6 +129,7 @@ impl Qemu {
             files,
             artifacts,
             guard_folder,
+            scratch,
             timeline,
         } = launch;
         let prepare = |path: &Path| {
@@ -141,7 +144,11 @@ impl Qemu {
         let console = Console::new(&paths.console);
         let evidence = || Box::new(Evidence::gather(&machine, &console, &files.stderr, &artifacts));
 
-        let guard = Guard::new(program).args(args).env("PATH", path).stderr(stderr);
+        let guard = Guard::new(program)
+            .args(args)
+            .env("PATH", path)
+            .env("TMPDIR", scratch)
+            .stderr(stderr);
         let process = Process::keep(
             guard
                 .spawn(&guard_folder)
@@ -238,6 +245,15 @@ impl Qemu {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Drops `kept` when it has ended. Must be called on the runtime that it was launched on.
+    pub(crate) fn keep_until_gone(&self, kept: impl Send + 'static) {
+        let process = self.process.clone();
+        tokio::spawn(async move {
+            process.ended().await;
+            drop(kept);
+        });
     }
 
     /// What a failure shows of it, as of now.

@@ -22,10 +22,19 @@ pub struct Component {
     pub requires: BTreeMap<ProvisionName, Place>,
     /// Provisions it offers.
     pub provides: BTreeMap<ProvisionName, Provision>,
+    /// The file that tells it where what it requires is, by provision.
+    pub binds: BTreeMap<ProvisionName, FileAt>,
+    /// What it hands to whoever answers its requirement, by provision: any JSON.
+    pub contributes: BTreeMap<ProvisionName, Contribution>,
+    /// The file with all that is contributed to what it provides, by provision.
+    pub receives: BTreeMap<ProvisionName, FileAt>,
     /// Its requests.
     pub resources: BTreeMap<InstanceKey, Instance>,
     /// Its file.
     pub place: Place,
+    /// Every provision that somebody has to provide, with the place of each: what it requires, and the contract
+    /// resources that it asks for, whose provision has the resource's name.
+    pub needs: BTreeMap<ProvisionName, Place>,
 }
 
 /// An offer of one component.
@@ -36,8 +45,52 @@ pub struct Provision {
     pub scope: Scope,
     /// What a consumer needs to know, if there is anything.
     pub serves: Option<Serves>,
+    /// The credential that each consumer gets, if it needs one.
+    pub grants: Option<Credential>,
     /// Where it is written.
     pub place: Place,
+}
+
+/// A file of the node below `/etc`, and where it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileAt {
+    /// Absolute path.
+    pub path: String,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// What a component hands to its provider.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Contribution {
+    /// Any JSON.
+    pub value: Value,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// What a provider gives each of its consumers, and to nobody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Credential {
+    /// A login role with a password.
+    Role,
+    /// An access key: a public id and a secret.
+    AccessKey,
+}
+
+impl Credential {
+    /// Every kind.
+    pub const ALL: [Credential; 2] = [Credential::Role, Credential::AccessKey];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Credential::Role => "role",
+            Credential::AccessKey => "access-key",
+        }
+    }
 }
 
 /// Where a provision can be used (PR-22).
@@ -88,9 +141,11 @@ impl Serves {
 }
 
 impl Provision {
-    /// Whether it serves nothing, so that several of it are no choice to put to anybody (PR-04).
+    /// Whether it serves nothing and grants nothing, so that several of it on one node are no choice to put to anybody
+    /// (PR-04).
     pub fn is_plain(&self) -> bool {
-        self.serves.as_ref().is_none_or(|serves| serves.0.is_empty())
+        let serves_nothing = self.serves.as_ref().is_none_or(|serves| serves.0.is_empty());
+        serves_nothing && self.grants.is_none()
     }
 
     /// Whether `provider`, whose provision this is, may answer `consumer` on the same node: a component answers itself

@@ -10,11 +10,13 @@ use std::net::IpAddr;
 use crate::diagnostic::{Diagnostic, Place, Report};
 use crate::fleet::component::Component;
 use crate::names::{
-    ComponentName, EnvironmentName, FleetName, GroupName, NetworkName, NodeName, PolicyLabel,
+    ComponentName, EnvironmentName, FleetName, GroupName, NetworkName, NodeName, PolicyLabel, ProvisionName,
 };
 use crate::networks::Network;
+use crate::pins::Pin;
 use crate::raw::{self, FleetFiles};
 use crate::resources::registry::{AnyPolicy, Resource};
+use crate::routing::Override;
 
 /// A fleet whose files are all well, and what to look at all the same.
 #[derive(Clone, Debug)]
@@ -35,6 +37,7 @@ pub struct Model {
     groups: BTreeMap<GroupName, Group>,
     nodes: BTreeMap<NodeName, Node>,
     components: BTreeMap<ComponentName, Component>,
+    pins: BTreeMap<NodeName, BTreeMap<ProvisionName, Pin>>,
     backend: Option<(NodeName, u16)>,
 }
 
@@ -46,6 +49,10 @@ pub struct Group {
     pub name: GroupName,
     /// Whose policies answer its components' requests.
     pub environment: EnvironmentName,
+    /// The group whose nodes answer what its own do not, by the cross-group route.
+    pub hosting_provider: Option<GroupName>,
+    /// Routing rows that it overrides.
+    pub routing: BTreeMap<Resource, Override>,
     /// Its roster.
     pub nodes: BTreeSet<NodeName>,
 }
@@ -85,6 +92,8 @@ pub struct Node {
 pub struct Environment {
     /// By the resource they answer for.
     pub policies: BTreeMap<Resource, LabelledPolicy>,
+    /// Routing rows that it overrides for its groups.
+    pub routing: BTreeMap<Resource, Override>,
 }
 
 /// A policy under a label.
@@ -160,6 +169,22 @@ impl Model {
     /// Every network, by name.
     pub fn networks(&self) -> impl Iterator<Item = (&NetworkName, &Network)> {
         self.networks.iter()
+    }
+
+    /// Every pin, by the consumer's node, then by provision.
+    pub fn pins(&self) -> impl Iterator<Item = &Pin> {
+        self.pins.values().flat_map(BTreeMap::values)
+    }
+
+    /// The pin of a provision on a node, if there is one.
+    pub fn pin(&self, node: &NodeName, provision: &ProvisionName) -> Option<&Pin> {
+        self.pins.get(node)?.get(provision)
+    }
+
+    /// What the fleet's files say over the default row of `resource`: the group, or its environment.
+    pub fn row<'a>(&'a self, group: &'a Group, resource: Resource) -> Option<&'a Override> {
+        let of_environment = || self.environments.get(&group.environment)?.routing.get(&resource);
+        group.routing.get(&resource).or_else(of_environment)
     }
 
     /// The node that holds the fleet's state, and the port that it serves it on, where the fleet holds its own.

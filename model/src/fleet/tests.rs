@@ -165,18 +165,32 @@ fn with_nothing_near_the_help_says_what_there_is_or_what_to_write() {
 fn an_unknown_resource_lists_those_there_are() {
     let fleet = two_of_everything()
         .edit("components/proxy.toml", "\"main\".ssl]", "\"main\".sll]")
-        .edit("fleet.toml", "\"modules\".nixos-module]", "\"modules\".firewall]");
+        .edit("fleet.toml", "\"modules\".nixos-module]", "\"modules\".widget]");
     assert_lines(
         &fleet.load_errors(),
         r#"
         error[model::unknown-resource]: there is no resource `sll`
           components/proxy.toml:4:19 "sll": unknown resource
           help: write `ssl`, if that is what you mean; there are: `nixos-module`, `ssl`
-        error[model::unknown-resource]: there is no resource `firewall`
-          fleet.toml:21:40 "firewall": unknown resource
+        error[model::unknown-resource]: there is no resource `widget`
+          fleet.toml:21:40 "widget": unknown resource
           help: write one of those there are: `nixos-module`, `ssl`
         "#,
     );
+}
+
+#[test]
+fn a_resource_without_a_policy_is_refused_as_such_where_it_is_asked_for_and_where_a_policy_is_written() {
+    let fleet = two_of_everything()
+        .edit("components/proxy.toml", "\"main\".ssl]", "\"main\".postgresql]")
+        .edit("fleet.toml", "\"modules\".nixos-module]", "\"modules\".firewall]");
+    let errors = fleet.load_errors();
+    for resource in ["postgresql", "firewall"] {
+        let error = format!("error[model::not-available]: `{resource}` has no policy in this version");
+        assert!(errors.contains(&error), "{errors}");
+        let help = format!("help: write `{resource}` in `requires`, which needs no policy, or");
+        assert!(errors.contains(&help), "{errors}");
+    }
 }
 
 #[test]

@@ -3,21 +3,32 @@
 
 use std::collections::BTreeMap;
 
-use super::once;
-use super::spot::{Keys, Sited, Spot};
-use crate::diagnostic::{Diagnostic, code};
-use crate::fleet::component::{Component, Provision, STATE_BACKEND, Scope, Serves};
-use crate::names::{ComponentName, ProvisionName};
-use crate::near::did_you_mean;
+use super::spot::{Keys, Sited, Spot, one_of};
+use super::{named, once};
+use crate::diagnostic::{Diagnostic, Place, code};
+use crate::fleet::component::{
+    Component, Contribution, Credential, FileAt, Provision, STATE_BACKEND, Scope, Serves,
+};
+use crate::names::{ComponentName, InstanceKey, ProvisionName};
+use crate::paths;
+use crate::policy::Instance;
 use crate::resources::read;
+use crate::routing::table;
 
 pub(crate) const COMPONENT: Keys = Keys {
     of: "a component",
-    all: &["requires", "provides", "resources"],
+    all: &[
+        "requires",
+        "provides",
+        "binds",
+        "contributes",
+        "receives",
+        "resources",
+    ],
 };
 pub(crate) const PROVISION: Keys = Keys {
     of: "a provision",
-    all: &["name", "scope", "serves"],
+    all: &["name", "scope", "serves", "grants"],
 };
 
 /// A component, and whether all that it provides could be read.
@@ -34,23 +45,55 @@ pub(crate) fn read(root: Spot<'_>, name: &ComponentName) -> Option<RawComponent>
         .into_iter()
         .filter_map(|spot| spot.name::<ProvisionName>("the name of a provision (a string)"))
         .collect();
+    let requires = once(requires, |diagnostic| fields.add(diagnostic));
     let entries = fields.items("provides", "a list of provisions");
     let written = entries.len();
     let provisions: Vec<_> = entries.into_iter().filter_map(provision).collect();
     let all_provisions_known = provisions.len() == written;
+    let resources = read::instances(
+        name,
+        fields.entries("resources", "a table of requests by instance key"),
+    );
     Some(RawComponent {
         component: Component {
             name: name.clone(),
-            requires: once(requires, |diagnostic| fields.add(diagnostic)),
+            needs: needs(&requires, &resources),
+            requires,
             provides: provides(provisions, |diagnostic| fields.add(diagnostic)),
-            resources: read::instances(
-                name,
-                fields.entries("resources", "a table of requests by instance key"),
+            binds: named(
+                fields.entries("binds", "a table of paths by provision"),
+                |_, spot| file_at(spot),
             ),
+            contributes: named(
+                fields.entries("contributes", "a table of what is contributed, by provision"),
+                |_, spot| contribution(spot),
+            ),
+            receives: named(
+                fields.entries("receives", "a table of paths by provision"),
+                |_, spot| file_at(spot),
+            ),
+            resources,
             place: fields.place(),
         },
         all_provisions_known,
     })
+}
+
+/// What is required, and what is asked of others: contract resources that are not always there.
+fn needs(
+    requires: &BTreeMap<ProvisionName, Place>,
+    resources: &BTreeMap<InstanceKey, Instance>,
+) -> BTreeMap<ProvisionName, Place> {
+    let mut needs = requires.clone();
+    for (resource, asked) in resources.values().flatten() {
+        let provision: Option<ProvisionName> = resource.name().parse().ok();
+        if let Some(provision) = provision.filter(|_| table::is_answered_by_somebody(*resource)) {
+            needs
+                .entry(provision)
+                .or_insert_with(|| asked.origin.place.clone());
+        }
+    }
+    needs
 }
 
 fn provides(
@@ -88,6 +131,7 @@ fn short(spot: Spot<'_>) -> Option<(Sited<ProvisionName>, Provision)> {
         Provision {
             scope: Scope::Host,
             serves: None,
+            grants: None,
             place: spot.place(),
         },
     ))
@@ -102,25 +146,41 @@ fn long(spot: Spot<'_>) -> Option<(Sited<ProvisionName>, Provision)> {
     let serves = fields
         .get("serves")
         .map_or(Some(None), |spot| serves(spot).map(Some));
+    let grants = fields
+        .get("grants")
+        .map_or(Some(None), |spot| credential(spot).map(Some));
     Some((
         name?,
         Provision {
             scope: scope?,
             serves: serves?,
+            grants: grants?,
             place: spot.place(),
         },
     ))
 }
 
 fn scope(spot: Spot<'_>) -> Option<Scope> {
-    let written = spot.text("a scope (\"host\" or \"mesh\")")?;
-    let scope = Scope::ALL.into_iter().find(|scope| scope.as_str() == written);
-    if scope.is_none() {
-        let help = did_you_mean(written, Scope::ALL.map(Scope::as_str), "");
-        let message = format!("`{written}` is not a scope");
-        spot.add(Diagnostic::error(code::INVALID_VALUE, message, help).at(&spot.place(), "here"));
-    }
-    scope
+    one_of(spot, "a scope", Scope::ALL, Scope::as_str)
+}
+
+fn credential(spot: Spot<'_>) -> Option<Credential> {
+    one_of(spot, "a credential", Credential::ALL, Credential::as_str)
+}
+
+fn file_at(spot: Spot<'_>) -> Option<FileAt> {
+    let Sited { value: path, place } = spot.parsed(
+        "a path (a string such as \"/etc/app/database.json\")",
+        paths::etc_file,
+    )?;
+    Some(FileAt { path, place })
+}
+
+fn contribution(spot: Spot<'_>) -> Option<Contribution> {
+    Some(Contribution {
+        value: spot.json()?,
+        place: spot.place(),
+    })
 }
 
 fn serves(spot: Spot<'_>) -> Option<Serves> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::named;
 use super::spot::{Fields, Key, Keys, Sited, Spot};
+use super::{named, routing};
 use crate::access;
 use crate::diagnostic::Place;
 use crate::names::{
@@ -12,7 +12,8 @@ use crate::names::{
 };
 use crate::networks::Network;
 use crate::resources::read::{self, Located};
-use crate::resources::registry::AnyPolicy;
+use crate::resources::registry::{AnyPolicy, Resource};
+use crate::routing::Override;
 
 pub(crate) const FLEET: Keys = Keys {
     of: "a fleet",
@@ -28,11 +29,11 @@ pub(crate) const NETWORK: Keys = Keys {
 };
 pub(crate) const ENVIRONMENT: Keys = Keys {
     of: "an environment",
-    all: &["resources"],
+    all: &["resources", "routing"],
 };
 pub(crate) const GROUP: Keys = Keys {
     of: "a group",
-    all: &["environment", "backend", "nodes"],
+    all: &["environment", "hosting_provider", "backend", "routing", "nodes"],
 };
 pub(crate) const NODE: Keys = Keys {
     of: "a node",
@@ -68,6 +69,7 @@ pub(crate) struct RawSsh {
 
 pub(crate) struct RawEnvironment {
     pub(crate) policies: Vec<RawPolicy>,
+    pub(crate) routing: BTreeMap<Resource, Override>,
 }
 
 /// A policy under a label; `policy` is `None` where it was reported.
@@ -78,7 +80,9 @@ pub(crate) struct RawPolicy {
 
 pub(crate) struct RawGroup {
     pub(crate) environment: Option<Sited<EnvironmentName>>,
+    pub(crate) hosting_provider: Option<Sited<GroupName>>,
     pub(crate) backend: Option<Sited<NodeName>>,
+    pub(crate) routing: BTreeMap<Resource, Override>,
     pub(crate) nodes: BTreeMap<NodeName, RawNode>,
 }
 
@@ -144,18 +148,27 @@ fn network(spot: Spot<'_>) -> Option<Network> {
 
 fn environment(spot: Spot<'_>) -> RawEnvironment {
     let mut policies = Vec::new();
-    let labels = spot
-        .fields(&ENVIRONMENT)
-        .map(|fields| fields.entries("resources", "a table of policies by label"))
-        .unwrap_or_default();
+    let fields = spot.fields(&ENVIRONMENT);
+    let entries = |key, wanted| {
+        fields
+            .as_ref()
+            .map(|fields| fields.entries(key, wanted))
+            .unwrap_or_default()
+    };
+    let labels = entries("resources", "a table of policies by label");
     for (key, spot) in labels {
         let label: Option<PolicyLabel> = key.name();
         for located in read::policies(spot) {
             policies.extend(label.clone().map(|label| RawPolicy { label, located }));
         }
     }
-    RawEnvironment { policies }
+    RawEnvironment {
+        policies,
+        routing: routing::read(entries("routing", ROUTING)),
+    }
 }
+
+const ROUTING: &str = "a table of routing rows by resource";
 
 fn group(spot: Spot<'_>) -> Option<RawGroup> {
     let fields = spot.fields(&GROUP)?;
@@ -163,6 +176,10 @@ fn group(spot: Spot<'_>) -> Option<RawGroup> {
         environment: fields
             .require("environment", "environment = \"production\"")
             .and_then(|spot| spot.name("the name of an environment (a string)")),
+        hosting_provider: fields
+            .get("hosting_provider")
+            .and_then(|spot| spot.name("the name of a group (a string)")),
+        routing: routing::read(fields.entries("routing", ROUTING)),
         backend: fields
             .get("backend")
             .and_then(|spot| spot.name("the name of a node of this group (a string)")),

@@ -5,6 +5,8 @@
 
 pub(crate) mod component;
 pub(crate) mod fleet;
+pub(crate) mod pins;
+pub(crate) mod routing;
 pub(crate) mod spot;
 pub(crate) mod syntax;
 pub(crate) mod tree;
@@ -16,6 +18,7 @@ use crate::diagnostic::{Diagnostic, Place, Report, code};
 use crate::names::ComponentName;
 use crate::raw::component::RawComponent;
 use crate::raw::fleet::RawFleet;
+use crate::raw::pins::RawPin;
 use crate::raw::spot::{Key, Refusal as _, Source};
 
 /// The text of each fleet file by its relative path, such as `fleet.toml` or `components/website.toml`.
@@ -30,6 +33,7 @@ pub(crate) struct Raw {
     /// Absent when `fleet.toml` is, or is not TOML.
     pub(crate) fleet: Option<RawFleet>,
     pub(crate) components: BTreeMap<ComponentName, RawComponent>,
+    pub(crate) pins: Vec<RawPin>,
     /// Components whose file there is, readable or not.
     pub(crate) known_components: BTreeSet<ComponentName>,
     /// Whether every `provides` could be read.
@@ -41,6 +45,7 @@ pub(crate) fn read(files: &FleetFiles, report: &RefCell<Report>) -> Raw {
     let mut raw = Raw {
         fleet: None,
         components: BTreeMap::new(),
+        pins: Vec::new(),
         known_components: BTreeSet::new(),
         all_provisions_known: true,
     };
@@ -48,6 +53,9 @@ pub(crate) fn read(files: &FleetFiles, report: &RefCell<Report>) -> Raw {
         let source = Source { file, report };
         match kind(file) {
             Kind::Fleet => raw.fleet = parse(&source, text).and_then(|item| fleet::read(source.root(&item))),
+            Kind::Pins => {
+                raw.pins = parse(&source, text).map_or_else(Vec::new, |item| pins::read(source.root(&item)));
+            }
             Kind::Component(name) => read_component(&mut raw, &source, text, name),
             Kind::Other => source.add(unknown_file(file)),
         }
@@ -93,8 +101,12 @@ fn parse(source: &Source<'_>, text: &str) -> Option<tree::Item> {
     }
 }
 
+/// The file of the pins.
+pub(crate) const PINS: &str = "pins.toml";
+
 enum Kind<'a> {
     Fleet,
+    Pins,
     Component(&'a str),
     Other,
 }
@@ -102,6 +114,9 @@ enum Kind<'a> {
 fn kind(file: &str) -> Kind<'_> {
     if file == "fleet.toml" {
         return Kind::Fleet;
+    }
+    if file == PINS {
+        return Kind::Pins;
     }
     match file
         .strip_prefix("components/")
@@ -113,7 +128,7 @@ fn kind(file: &str) -> Kind<'_> {
 }
 
 fn unknown_file(file: &str) -> Diagnostic {
-    let help = "a fleet is `fleet.toml` and `components/<name>.toml`; rename the file or move it elsewhere";
+    let help = "a fleet is `fleet.toml`, `components/<name>.toml` and `pins.toml`; rename the file or move it elsewhere";
     let place = Place {
         file: file.to_owned(),
         span: 0..0,

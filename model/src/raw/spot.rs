@@ -11,6 +11,7 @@ use crate::diagnostic::{Diagnostic, Place, Report, code};
 use crate::names::NameError;
 use crate::near::did_you_mean;
 use crate::networks::CidrError;
+use crate::paths::PathError;
 
 /// A file that is being read, and where its mistakes go.
 pub(crate) struct Source<'a> {
@@ -89,6 +90,31 @@ impl Refusal for CidrError {
     fn help(&self) -> String {
         CidrError::help(self)
     }
+}
+
+impl Refusal for PathError {
+    fn help(&self) -> String {
+        PathError::help(self)
+    }
+}
+
+/// A text that is one of the words of `all`. `what` is such as `a scope`.
+pub(crate) fn one_of<T: Copy, const N: usize>(
+    spot: Spot<'_>,
+    what: &str,
+    all: [T; N],
+    as_str: fn(T) -> &'static str,
+) -> Option<T> {
+    let words = all.map(as_str);
+    let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    let written = spot.text(&format!("{what} ({})", quoted.join(" or ")))?;
+    let found = all.into_iter().find(|value| as_str(*value) == written);
+    if found.is_none() {
+        let help = did_you_mean(written, words, "");
+        let message = format!("`{written}` is not {what}");
+        spot.add(Diagnostic::error(code::INVALID_VALUE, message, help).at(&spot.place(), "here"));
+    }
+    found
 }
 
 impl<'a> Source<'a> {

@@ -4,17 +4,22 @@
 //! the host itself adds. The second answers every requirement from that. Nothing is declared from the first pass, and
 //! it looks at one node at a time, so that no data can make it ask itself (PR-21, PR-25).
 
-mod answers;
-mod refusal;
-mod walk;
+pub(crate) mod choice;
+pub(crate) mod mesh;
+mod plans;
+pub(crate) mod refusal;
+mod unused;
+pub(crate) mod walk;
 
 use std::collections::BTreeMap;
 
+use self::choice::Choice;
+use self::mesh::{Mesh, Need};
+use self::walk::Offer;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::fleet::Model;
 use crate::names::{ComponentName, NodeName, ProvisionName};
 use crate::node_plan::{Grant, NodePlan};
-use crate::setup::Setup;
 
 /// A fleet in which every requirement and request has its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +27,7 @@ pub struct Resolution {
     /// With generation 0.
     plans: BTreeMap<NodeName, NodePlan>,
     answers: Vec<Answer>,
+    warnings: Vec<Diagnostic>,
 }
 
 /// A component on a node: a provider or a consumer is always both (PR-01).
@@ -40,8 +46,15 @@ pub struct Answer {
     pub consumer: Running,
     /// What.
     pub provision: ProvisionName,
-    /// Who answers: one; several only for a host's plain capability, where it is no choice (PR-04).
+    /// Who answers: one; several only for a host's plain capability, where it is no choice (PR-04); none where a
+    /// resource comes from outside the fleet or is always there.
     pub providers: Vec<Running>,
+}
+
+/// A requirement and the offers that answer it.
+pub(crate) struct Link<'a> {
+    pub(crate) need: Need<'a>,
+    pub(crate) offers: Vec<Offer<'a>>,
 }
 
 /// Answers every requirement and request of a fleet.
@@ -52,39 +65,53 @@ pub struct Answer {
 /// is declared.
 pub fn resolve(model: &Model) -> Result<Resolution, Vec<Diagnostic>> {
     let mut report = Report::default();
-    let rosters = walk::rosters(model);
-    let answers = answers::answers(model, &rosters, &mut report);
-    let mut setup = Setup::new(model, &mut report);
-    let mut plans = BTreeMap::new();
-    for node in model.nodes() {
-        let components = rosters.components(model, &node.name);
-        let made = setup.node(node, &components);
-        let mut grants: Vec<Grant> = made.claims.iter().map(|claim| claim.on(&node.name)).collect();
-        grants.sort();
-        let plan = NodePlan {
-            name: node.name.to_string(),
-            group: node.group.to_string(),
-            components: components
-                .iter()
-                .map(|component| component.name.to_string())
-                .collect(),
-            networks: node
-                .networks
-                .iter()
-                .map(|(name, address)| (name.to_string(), address.to_string()))
-                .collect(),
-            modules: made.modules,
-            grants,
-            state_backend: made.state_backend,
-        };
-        plans.insert(node.name.clone(), plan);
-    }
-    let (errors, _) = report.sorted();
+    let mesh = Mesh::of(model);
+    let links = links(&mesh, &mut report);
+    unused::pins(&mesh, &links, &mut report);
+    let plans = plans::plans(&mesh, &links, &mut report);
+    let (errors, warnings) = report.sorted();
     if errors.is_empty() {
-        Ok(Resolution { plans, answers })
+        Ok(Resolution {
+            plans,
+            answers: links.iter().map(Link::answer).collect(),
+            warnings,
+        })
     } else {
         Err(errors)
     }
+}
+
+/// Why the requirements of `provision` on `node` are refused, if they are; empty where each is answered or there is
+/// none. The rest of the fleet need not resolve.
+pub fn refusals(model: &Model, node: &str, provision: &str) -> Vec<Diagnostic> {
+    let mesh = Mesh::of(model);
+    let Some(node) = model.node(node) else {
+        return Vec::new();
+    };
+    let refusal = |need: Need<'_>| {
+        let refusal = choice::choose(&mesh, &need).err()?;
+        Some(refusal.diagnostic(&mesh, &need))
+    };
+    mesh.needs_of(node)
+        .filter(|need| need.provision.as_str() == provision)
+        .filter_map(refusal)
+        .collect()
+}
+
+/// The second pass: every need with what answers it; refusals go to the report.
+fn links<'a>(mesh: &Mesh<'a>, report: &mut Report) -> Vec<Link<'a>> {
+    let mut links = Vec::new();
+    for need in mesh.needs() {
+        match choice::choose(mesh, &need) {
+            Ok(Choice::Offers { offers, .. }) => links.push(Link { need, offers }),
+            Ok(Choice::Elsewhere(_)) => links.push(Link {
+                need,
+                offers: Vec::new(),
+            }),
+            Err(refusal) => report.add(refusal.diagnostic(mesh, &need)),
+        }
+    }
+    links
 }
 
 impl Resolution {
@@ -93,16 +120,24 @@ impl Resolution {
         &self.answers
     }
 
-    /// Every grant of the fleet, sorted by name. Generation 0 says that it is not made yet.
+    /// What to look at all the same, sorted by file and place: pins that decide nothing.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// Every grant of the fleet once, sorted by name; a consumer's credential with the files of its own node. Generation
+    /// 0 says that it is not made yet.
     pub fn grants(&self) -> Vec<Grant> {
-        let mut grants: Vec<_> = self
-            .plans
-            .values()
-            .flat_map(|plan| &plan.grants)
-            .cloned()
-            .collect();
-        grants.sort_by(|a, b| a.name.cmp(&b.name));
-        grants
+        let mut grants: BTreeMap<&str, &Grant> = BTreeMap::new();
+        for (node, plan) in &self.plans {
+            for grant in &plan.grants {
+                let own = grant.name.split('/').next() == Some(node.as_str());
+                if own || !grants.contains_key(grant.name.as_str()) {
+                    grants.insert(&grant.name, grant);
+                }
+            }
+        }
+        grants.into_values().cloned().collect()
     }
 
     /// The plan of each node by its name, with each grant's generation by the grant's name (0 where it is absent).
@@ -115,6 +150,27 @@ impl Resolution {
             (plan.name.clone(), plan)
         };
         self.plans.values().map(with_generations).collect()
+    }
+}
+
+impl<'a> Link<'a> {
+    /// The one provider, where it is on another machine.
+    pub(crate) fn from_elsewhere(&self) -> Option<&Offer<'a>> {
+        match self.offers.as_slice() {
+            [offer] if offer.node.name != self.need.node.name => Some(offer),
+            _ => None,
+        }
+    }
+
+    fn answer(&self) -> Answer {
+        Answer {
+            consumer: Running {
+                node: self.need.node.name.clone(),
+                component: self.need.component.name.clone(),
+            },
+            provision: self.need.provision.clone(),
+            providers: self.offers.iter().map(Offer::running).collect(),
+        }
     }
 }
 

@@ -1,18 +1,29 @@
-//! The first pass: which components each node has.
+//! The first pass: which components each node has. One node at a time, and nothing is declared from it.
 
 use std::collections::BTreeMap;
 
+use super::Running;
 use crate::diagnostic::Place;
 use crate::fleet::component::{Component, Provision, Scope};
 use crate::fleet::{Model, Node};
-use crate::names::{ComponentName, NodeName, ProvisionName};
+use crate::names::{ComponentName, ProvisionName};
 
-/// The components of every node.
-pub(super) struct Rosters<'a>(BTreeMap<&'a NodeName, BTreeMap<&'a ComponentName, Presence<'a>>>);
+/// Every component of the fleet's files that provides a provision, by its name.
+pub(crate) struct Declared<'a>(BTreeMap<&'a ProvisionName, Vec<(&'a Component, &'a Provision)>>);
+
+/// The components of one node, by name.
+pub(crate) type Roster<'a> = BTreeMap<&'a ComponentName, Present<'a>>;
+
+/// A component that a node has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Present<'a> {
+    pub(crate) component: &'a Component,
+    pub(crate) presence: Presence<'a>,
+}
 
 /// Why a node has a component.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Presence<'a> {
+pub(crate) enum Presence<'a> {
     /// It is assigned.
     Assigned(&'a Place),
     /// `consumer` requires what only this component provides, on the host itself.
@@ -23,118 +34,89 @@ pub(super) enum Presence<'a> {
 }
 
 /// A component that a node has and that provides what is looked for.
-#[derive(Clone, Copy)]
-pub(super) struct Offer<'a> {
-    pub(super) node: &'a NodeName,
-    pub(super) component: &'a ComponentName,
-    pub(super) provision: &'a Provision,
-    pub(super) presence: Presence<'a>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) component: &'a Component,
+    pub(crate) provision: &'a Provision,
+    pub(crate) presence: Presence<'a>,
 }
 
-/// Every component of the fleet's files that provides `provision`.
-pub(super) fn declared<'a>(
-    model: &'a Model,
-    provision: &ProvisionName,
-) -> impl Iterator<Item = (&'a Component, &'a Provision)> {
-    model
-        .components()
-        .filter_map(move |component| Some((component, component.provides.get(provision)?)))
+impl<'a> Declared<'a> {
+    pub(crate) fn of(model: &'a Model) -> Declared<'a> {
+        let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for component in model.components() {
+            for (name, provision) in &component.provides {
+                by_name.entry(name).or_default().push((component, provision));
+            }
+        }
+        Declared(by_name)
+    }
+
+    /// Who provides it, by component.
+    pub(crate) fn providers(&self, provision: &ProvisionName) -> &[(&'a Component, &'a Provision)] {
+        self.0.get(provision).map_or(&[], Vec::as_slice)
+    }
+
+    /// Its scope: one name has one. `None`: no component provides it.
+    pub(crate) fn scope(&self, provision: &ProvisionName) -> Option<Scope> {
+        self.providers(provision)
+            .first()
+            .map(|(_, offered)| offered.scope)
+    }
 }
 
-/// Walks each node on its own.
-pub(super) fn rosters(model: &Model) -> Rosters<'_> {
-    Rosters(
-        model
-            .nodes()
-            .map(|node| (&node.name, walk(model, node)))
-            .collect(),
-    )
-}
-
-/// Adds what is required on the host and has one component that provides it, until nothing is missing.
+/// Adds to what is assigned what is required on the host and has one component that provides it, until nothing is
+/// missing. A list of work, so that no depth of requirements overflows anything.
 ///
 /// A requirement that several components could answer adds nothing: it is judged afterwards, over what is there. So
 /// the order of the walk cannot matter.
-fn walk<'a>(model: &'a Model, node: &'a Node) -> BTreeMap<&'a ComponentName, Presence<'a>> {
-    let mut present = BTreeMap::new();
+pub(crate) fn roster<'a>(model: &'a Model, declared: &Declared<'a>, node: &'a Node) -> Roster<'a> {
+    let mut roster = Roster::new();
     let mut reached: Vec<&Component> = Vec::new();
     for component in node
         .components
         .iter()
         .filter_map(|name| model.component(name.as_str()))
     {
-        let place = node.assigned_at(&component.name).unwrap_or(&node.place);
-        present.insert(&component.name, Presence::Assigned(place));
+        let presence = Presence::Assigned(node.assigned_at(&component.name).unwrap_or(&node.place));
+        roster.insert(&component.name, Present { component, presence });
         reached.push(component);
     }
     while let Some(consumer) = reached.pop() {
-        for (provision, requirement) in &consumer.requires {
+        for (provision, requirement) in &consumer.needs {
             let may_answer =
-                |offer: &(&Component, &Provision)| offer.1.may_answer(&offer.0.name, &consumer.name);
-            let mut providers = declared(model, provision).filter(may_answer);
-            let (Some((provider, offered)), None) = (providers.next(), providers.next()) else {
+                |offer: &&(&Component, &Provision)| offer.1.may_answer(&offer.0.name, &consumer.name);
+            let mut providers = declared.providers(provision).iter().filter(may_answer);
+            let (Some((component, offered)), None) = (providers.next(), providers.next()) else {
                 continue;
             };
-            if offered.scope == Scope::Mesh || present.contains_key(&provider.name) {
+            if offered.scope == Scope::Mesh || roster.contains_key(&component.name) {
                 continue;
             }
-            present.insert(
-                &provider.name,
-                Presence::Added {
-                    consumer: &consumer.name,
-                    requirement,
-                },
-            );
-            reached.push(provider);
+            let presence = Presence::Added {
+                consumer: &consumer.name,
+                requirement,
+            };
+            roster.insert(&component.name, Present { component, presence });
+            reached.push(component);
         }
     }
-    present
-}
-
-impl<'a> Rosters<'a> {
-    /// The components of one node, by name.
-    pub(super) fn components(&self, model: &'a Model, node: &NodeName) -> Vec<&'a Component> {
-        let names = self.0.get(node).into_iter().flat_map(|present| present.keys());
-        names.filter_map(|name| model.component(name.as_str())).collect()
-    }
-
-    /// Every offer of `provision` in the fleet, by node, then by component.
-    pub(super) fn offers(&self, model: &'a Model, provision: &ProvisionName) -> Vec<Offer<'a>> {
-        self.0
-            .keys()
-            .flat_map(|node| self.offers_on(model, node, provision))
-            .collect()
-    }
-
-    /// Every offer of `provision` on one node, by component.
-    pub(super) fn offers_on(
-        &self,
-        model: &'a Model,
-        node: &NodeName,
-        provision: &ProvisionName,
-    ) -> Vec<Offer<'a>> {
-        let Some((node, present)) = self.0.get_key_value(node) else {
-            return Vec::new();
-        };
-        let offer = |(name, presence): (&&'a ComponentName, &Presence<'a>)| {
-            let component = model.component(name.as_str())?;
-            let provision = component.provides.get(provision)?;
-            Some(Offer {
-                node,
-                component: &component.name,
-                provision,
-                presence: *presence,
-            })
-        };
-        present.iter().filter_map(offer).collect()
-    }
+    roster
 }
 
 impl Offer<'_> {
-    pub(super) fn is_assigned(&self) -> bool {
+    pub(crate) fn is_assigned(&self) -> bool {
         match self.presence {
             Presence::Assigned(_) => true,
             Presence::Added { .. } => false,
+        }
+    }
+
+    pub(crate) fn running(&self) -> Running {
+        Running {
+            node: self.node.name.clone(),
+            component: self.component.name.clone(),
         }
     }
 }

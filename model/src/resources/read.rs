@@ -6,7 +6,7 @@ use super::Definition;
 use super::registry::{AnyPolicy, Resource};
 use crate::diagnostic::{Diagnostic, Place, code};
 use crate::names::{ComponentName, InstanceKey};
-use crate::near::{did_you_mean, enumerate, nearest};
+use crate::near::{enumerate, nearest};
 use crate::policy::{Asked, Instance, Origin};
 use crate::raw::named;
 use crate::raw::spot::{Fields, Key, Keys, Spot};
@@ -96,15 +96,17 @@ fn by_resource<T>(
 }
 
 fn unknown_resource(key: &Key<'_>) -> Diagnostic {
-    let names = Resource::ALL.map(Resource::name);
+    let all = Resource::ALL.map(Resource::name);
+    let ready = Resource::ALL.into_iter().filter(|resource| resource.has_policy());
+    let names: Vec<_> = ready.map(Resource::name).collect();
     let message = format!("there is no resource `{}`", key.text);
-    // All of them are listed even where one is near: the list is short, and shows what there is.
-    let help = match nearest(key.text, names) {
+    // All that can be asked for are listed even where one is near: the list is short, and shows what there is.
+    let help = match nearest(key.text, all) {
         Some(near) => format!(
             "write `{near}`, if that is what you mean; there are: {}",
             enumerate(names)
         ),
-        None => did_you_mean(key.text, names, ""),
+        None => format!("write one of those there are: {}", enumerate(names)),
     };
     Diagnostic::error(code::UNKNOWN_RESOURCE, message, help).at(&key.place(), "unknown resource")
 }

@@ -5,15 +5,45 @@ use std::fmt;
 use super::nixos_module::{self, NixosModule};
 use super::ssl::{self, Ssl};
 use super::{Definition, read};
-use crate::policy::{Effects, Instance, Outcome as _, Policy, PolicyError};
+use crate::diagnostic::{Diagnostic, code};
+use crate::near::enumerate;
+use crate::policy::{ConsumerSide, Effects, HostModules, Instance, Outcome, Policy, PolicyError};
 use crate::raw::spot::Spot;
 use crate::shape::Argument;
 
 /// A resource of the registry, in the order of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
+    /// Names of the fleet in the DNS.
+    Dns,
+    /// Openings of the host's firewall.
+    Firewall,
+    /// A bucket of an S3 store.
+    Garage,
+    /// Files made by a script.
+    GenerateFiles,
+    /// A directory of users and groups.
+    Ldap,
+    /// An inventory of addresses and hosts.
+    Netbox,
+    /// Settings of the host's network.
+    Network,
     /// [`nixos_module`]
     NixosModule,
+    /// Single sign-on by OpenID Connect.
+    Oidc,
+    /// Metrics, logs and traces.
+    Otel,
+    /// A PostgreSQL database.
+    Postgresql,
+    /// A namespace of a Redis store.
+    Redis,
+    /// Secret files.
+    Secrets,
+    /// A way to send mail.
+    Smtp,
+    /// An identity of a workload.
+    Spiffe,
     /// [`ssl`]
     Ssl,
 }
@@ -38,12 +68,43 @@ enum Held {
 
 impl Resource {
     /// Every resource, by name.
-    pub const ALL: [Resource; 2] = [Resource::NixosModule, Resource::Ssl];
+    pub const ALL: [Resource; 16] = [
+        Resource::Dns,
+        Resource::Firewall,
+        Resource::Garage,
+        Resource::GenerateFiles,
+        Resource::Ldap,
+        Resource::Netbox,
+        Resource::Network,
+        Resource::NixosModule,
+        Resource::Oidc,
+        Resource::Otel,
+        Resource::Postgresql,
+        Resource::Redis,
+        Resource::Secrets,
+        Resource::Smtp,
+        Resource::Spiffe,
+        Resource::Ssl,
+    ];
 
     /// As it is written in fleet files.
     pub fn name(self) -> &'static str {
         match self {
+            Resource::Dns => "dns",
+            Resource::Firewall => "firewall",
+            Resource::Garage => "garage",
+            Resource::GenerateFiles => "generateFiles",
+            Resource::Ldap => "ldap",
+            Resource::Netbox => "netbox",
+            Resource::Network => "network",
             Resource::NixosModule => NixosModule::NAME,
+            Resource::Oidc => "oidc",
+            Resource::Otel => "otel",
+            Resource::Postgresql => "postgresql",
+            Resource::Redis => "redis",
+            Resource::Secrets => "secrets",
+            Resource::Smtp => "smtp",
+            Resource::Spiffe => "spiffe",
             Resource::Ssl => Ssl::NAME,
         }
     }
@@ -56,19 +117,77 @@ impl Resource {
     /// What it is, for a person, in one line.
     pub fn description(self) -> &'static str {
         match self {
+            Resource::Dns => "names of the fleet in the DNS",
+            Resource::Firewall => "openings of the host's firewall",
+            Resource::Garage => "a bucket of an S3 store",
+            Resource::GenerateFiles => "files made by a script",
+            Resource::Ldap => "a directory of users and groups",
+            Resource::Netbox => "an inventory of addresses and hosts",
+            Resource::Network => "settings of the host's network",
             Resource::NixosModule => NixosModule::DESCRIPTION,
+            Resource::Oidc => "single sign-on by OpenID Connect",
+            Resource::Otel => "metrics, logs and traces",
+            Resource::Postgresql => "a PostgreSQL database",
+            Resource::Redis => "a namespace of a Redis store",
+            Resource::Secrets => "secret files",
+            Resource::Smtp => "a way to send mail",
+            Resource::Spiffe => "an identity of a workload",
             Resource::Ssl => Ssl::DESCRIPTION,
         }
     }
 
+    /// The resource whose provision has that name: one that a policy answers with a consumer side.
+    pub fn contract_named(name: &str) -> Option<Resource> {
+        Resource::named(name).filter(|resource| resource.is_contract())
+    }
+
     /// Whether it is a contract resource: its policy declares a consumer side (RF FR-009).
     pub fn is_contract(self) -> bool {
-        fn declares<D: Definition>() -> bool {
-            <D::Policy as Policy>::Outcome::CONSUMER_SIDE
+        fn of<D: Definition>() -> bool {
+            declares::<<D::Policy as Policy>::Outcome>()
+        }
+        fn declares<O: Outcome>() -> bool {
+            O::CONSUMER_SIDE
         }
         match self {
-            Resource::NixosModule => declares::<NixosModule>(),
-            Resource::Ssl => declares::<Ssl>(),
+            Resource::NixosModule => of::<NixosModule>(),
+            Resource::Ssl => of::<Ssl>(),
+            Resource::Dns
+            | Resource::Garage
+            | Resource::Ldap
+            | Resource::Netbox
+            | Resource::Oidc
+            | Resource::Postgresql
+            | Resource::Redis
+            | Resource::Smtp
+            | Resource::Spiffe => declares::<ConsumerSide>(),
+            Resource::Firewall
+            | Resource::GenerateFiles
+            | Resource::Network
+            | Resource::Otel
+            | Resource::Secrets => declares::<HostModules>(),
+        }
+    }
+
+    /// Whether there is a policy that can answer requests for it. The others have a name, a row and providers, and
+    /// requests for them are refused.
+    pub fn has_policy(self) -> bool {
+        match self {
+            Resource::NixosModule | Resource::Ssl => true,
+            Resource::Dns
+            | Resource::Firewall
+            | Resource::Garage
+            | Resource::GenerateFiles
+            | Resource::Ldap
+            | Resource::Netbox
+            | Resource::Network
+            | Resource::Oidc
+            | Resource::Otel
+            | Resource::Postgresql
+            | Resource::Redis
+            | Resource::Secrets
+            | Resource::Smtp
+            | Resource::Spiffe => false,
         }
     }
 
@@ -77,6 +196,20 @@ impl Resource {
         let held = match self {
             Resource::NixosModule => NixosModule::default_policy().map(Held::NixosModule),
             Resource::Ssl => Ssl::default_policy().map(Held::Ssl),
+            Resource::Dns
+            | Resource::Firewall
+            | Resource::Garage
+            | Resource::GenerateFiles
+            | Resource::Ldap
+            | Resource::Netbox
+            | Resource::Network
+            | Resource::Oidc
+            | Resource::Otel
+            | Resource::Postgresql
+            | Resource::Redis
+            | Resource::Secrets
+            | Resource::Smtp
+            | Resource::Spiffe => None,
         };
         held.map(AnyPolicy)
     }
@@ -86,15 +219,43 @@ impl Resource {
         match self {
             Resource::NixosModule => nixos_module::POLICY_EXAMPLE,
             Resource::Ssl => ssl::POLICY_EXAMPLE,
+            Resource::Dns
+            | Resource::Firewall
+            | Resource::Garage
+            | Resource::GenerateFiles
+            | Resource::Ldap
+            | Resource::Netbox
+            | Resource::Network
+            | Resource::Oidc
+            | Resource::Otel
+            | Resource::Postgresql
+            | Resource::Redis
+            | Resource::Secrets
+            | Resource::Smtp
+            | Resource::Spiffe => "",
         }
     }
 
     /// The keys of its request and of its policy: a test checks that each is documented.
     #[cfg(test)]
-    pub(crate) fn keys(self) -> [&'static crate::raw::spot::Keys; 2] {
+    pub(crate) fn keys(self) -> Vec<&'static crate::raw::spot::Keys> {
         match self {
-            Resource::NixosModule => read::keys::<NixosModule>(),
-            Resource::Ssl => read::keys::<Ssl>(),
+            Resource::NixosModule => read::keys::<NixosModule>().into(),
+            Resource::Ssl => read::keys::<Ssl>().into(),
+            Resource::Dns
+            | Resource::Firewall
+            | Resource::Garage
+            | Resource::GenerateFiles
+            | Resource::Ldap
+            | Resource::Netbox
+            | Resource::Network
+            | Resource::Oidc
+            | Resource::Otel
+            | Resource::Postgresql
+            | Resource::Redis
+            | Resource::Secrets
+            | Resource::Smtp
+            | Resource::Spiffe => Vec::new(),
         }
     }
 
@@ -103,6 +264,20 @@ impl Resource {
         match self {
             Resource::NixosModule => read::request::<NixosModule>(spot).map(Request::NixosModule),
             Resource::Ssl => read::request::<Ssl>(spot).map(Request::Ssl),
+            Resource::Dns
+            | Resource::Firewall
+            | Resource::Garage
+            | Resource::GenerateFiles
+            | Resource::Ldap
+            | Resource::Netbox
+            | Resource::Network
+            | Resource::Oidc
+            | Resource::Otel
+            | Resource::Postgresql
+            | Resource::Redis
+            | Resource::Secrets
+            | Resource::Smtp
+            | Resource::Spiffe => self.not_available(spot),
         }
     }
 
@@ -111,8 +286,34 @@ impl Resource {
         let held = match self {
             Resource::NixosModule => read::policy::<NixosModule>(spot).map(Held::NixosModule),
             Resource::Ssl => read::policy::<Ssl>(spot).map(Held::Ssl),
+            Resource::Dns
+            | Resource::Firewall
+            | Resource::Garage
+            | Resource::GenerateFiles
+            | Resource::Ldap
+            | Resource::Netbox
+            | Resource::Network
+            | Resource::Oidc
+            | Resource::Otel
+            | Resource::Postgresql
+            | Resource::Redis
+            | Resource::Secrets
+            | Resource::Smtp
+            | Resource::Spiffe => self.not_available(spot),
         };
         held.map(AnyPolicy)
+    }
+
+    fn not_available<T>(self, spot: Spot<'_>) -> Option<T> {
+        let ready = Resource::ALL.into_iter().filter(|resource| resource.has_policy());
+        let message =
+            format!("`{self}` has no policy in this version, so that nothing can answer a request for it");
+        let help = format!(
+            "write `{self}` in `requires`, which needs no policy, or ask for one of those that have one: {}",
+            enumerate(ready.map(Resource::name))
+        );
+        spot.add(Diagnostic::error(code::NOT_AVAILABLE, message, help).at(&spot.place(), "not available"));
+        None
     }
 }
 
@@ -143,7 +344,27 @@ mod tests {
     #[test]
     fn the_registry_is_in_the_order_of_names_and_finds_each_by_its_name() {
         let names: Vec<_> = Resource::ALL.map(Resource::name).into();
-        assert_eq!(names, ["nixos-module", "ssl"]);
+        assert_eq!(
+            names,
+            [
+                "dns",
+                "firewall",
+                "garage",
+                "generateFiles",
+                "ldap",
+                "netbox",
+                "network",
+                "nixos-module",
+                "oidc",
+                "otel",
+                "postgresql",
+                "redis",
+                "secrets",
+                "smtp",
+                "spiffe",
+                "ssl"
+            ]
+        );
         assert!(Resource::ALL.is_sorted());
         for resource in Resource::ALL {
             assert_eq!(Resource::named(resource.name()), Some(resource));
@@ -168,12 +389,26 @@ mod tests {
             .into_iter()
             .filter(|resource| resource.is_contract())
             .collect();
-        assert_eq!(contracts, [Resource::Ssl]);
+        assert_eq!(
+            contracts,
+            [
+                Resource::Dns,
+                Resource::Garage,
+                Resource::Ldap,
+                Resource::Netbox,
+                Resource::Oidc,
+                Resource::Postgresql,
+                Resource::Redis,
+                Resource::Smtp,
+                Resource::Spiffe,
+                Resource::Ssl,
+            ]
+        );
     }
 
     #[test]
     fn each_resource_is_in_the_index() {
-        for resource in Resource::ALL {
+        for resource in Resource::ALL.into_iter().filter(|resource| resource.has_policy()) {
             let row = format!(
                 "//! | [`{}`] | {} |",
                 resource.name().replace('-', "_"),

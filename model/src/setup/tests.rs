@@ -28,6 +28,7 @@ fn modules_are_ordered_by_component_then_resource_then_instance_key() {
                 .to_owned(),
             virtual_host("app.example.test", &certificates("website", "main")),
             virtual_host("www.example.test", &certificates("website", "other")),
+            r#"{"networking":{"hosts":{"10.90.0.10":["backend.mesh"],"10.90.0.11":["proxy.mesh"]}}}"#.to_owned(),
         ]
     );
 }

@@ -47,7 +47,10 @@ fn environment(name: &EnvironmentName, raw: &RawEnvironment, report: &mut Report
                 .map(|policy| (resource, labelled(policy))),
         );
     }
-    Environment { policies }
+    Environment {
+        policies,
+        routing: raw.routing.clone(),
+    }
 }
 
 pub(super) fn groups(fleet: &RawFleet, report: &mut Report) -> BTreeMap<GroupName, Group> {
@@ -65,6 +68,8 @@ pub(super) fn groups(fleet: &RawFleet, report: &mut Report) -> BTreeMap<GroupNam
             Group {
                 name: name.clone(),
                 environment: environment.value.clone(),
+                hosting_provider: raw.hosting_provider.as_ref().map(|host| host.value.clone()),
+                routing: raw.routing.clone(),
                 nodes,
             },
         );

@@ -5,6 +5,8 @@
 mod components;
 mod groups;
 mod nodes;
+mod pins;
+mod routing;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,7 @@ pub(super) fn check(raw: Raw, report: &mut Report) -> Option<Model> {
     let Raw {
         fleet,
         components,
+        pins: raw_pins,
         known_components,
         all_provisions_known,
     } = raw;
@@ -28,11 +31,22 @@ pub(super) fn check(raw: Raw, report: &mut Report) -> Option<Model> {
         .map(|(name, raw)| (name, raw.component))
         .collect();
     components::scopes(&components, report);
+    components::own(&components, report);
+    components::grants(&components, report);
     if all_provisions_known {
         components::required_provisions(&components, report);
     }
     let fleet = fleet?;
     components::unused(&components, &fleet, report);
+    let readable = all_provisions_known.then_some(&components);
+    routing::hosting_providers(&fleet, report);
+    routing::overrides(&fleet, readable, report);
+    let known = pins::Known {
+        fleet: &fleet,
+        components: &known_components,
+        provisions: readable.map(pins::provisions),
+    };
+    let pins = pins::pins(raw_pins, &known, report);
     let environments = groups::environments(&fleet, report);
     let groups = groups::groups(&fleet, report);
     let nodes = nodes::nodes(&fleet, &known_components, report);
@@ -53,6 +67,7 @@ pub(super) fn check(raw: Raw, report: &mut Report) -> Option<Model> {
         groups,
         nodes,
         components,
+        pins,
         backend,
     })
 }

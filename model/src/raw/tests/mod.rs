@@ -105,7 +105,7 @@ fn a_state_backend_is_provided_over_the_mesh_with_its_port() {
 }
 
 /// Every kind of table in the fleet files, but those of resources.
-const TABLES: [&spot::Keys; 8] = [
+const TABLES: [&spot::Keys; 10] = [
     &fleet::FLEET,
     &fleet::SSH,
     &fleet::NETWORK,
@@ -114,6 +114,8 @@ const TABLES: [&spot::Keys; 8] = [
     &fleet::NODE,
     &component::COMPONENT,
     &component::PROVISION,
+    &pins::PIN,
+    &routing::ROW,
 ];
 
 #[test]

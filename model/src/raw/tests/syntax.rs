@@ -107,14 +107,14 @@ fn integers_are_read_in_every_base() {
 #[test]
 fn a_fleet_needs_its_file_and_has_no_others() {
     let fleet = files([
-        ("pins.toml", ""),
+        ("pin.toml", ""),
         ("components/a/b.toml", ""),
         ("components/a.json", ""),
         ("Fleet.toml", ""),
     ]);
     let errors = fleet.load_errors();
     for file in [
-        "pins.toml",
+        "pin.toml",
         "components/a/b.toml",
         "components/a.json",
         "Fleet.toml",

@@ -1,5 +1,7 @@
 //! Where credentials are on a node, and what they are called. Paths, owners and modes; never a value.
 
+pub(crate) mod login;
+
 use crate::diagnostic::Place;
 use crate::fleet::component::STATE_BACKEND;
 use crate::names::{ComponentName, NodeName};
