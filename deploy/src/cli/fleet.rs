@@ -43,7 +43,7 @@ pub(super) fn open(folder: &Path) -> Result<Fleet, FleetError> {
 }
 
 /// `fleet.toml`, `pins.toml` if there is one, and every TOML file of `components/`, by their paths in the folder.
-fn read(folder: &Path) -> Result<FleetFiles, FleetError> {
+pub(super) fn read(folder: &Path) -> Result<FleetFiles, FleetError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| FleetError::Unreadable { path, source }

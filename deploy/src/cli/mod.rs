@@ -5,6 +5,7 @@
 
 mod ca;
 mod check;
+mod console;
 mod diagnostics;
 mod fleet;
 mod homes;
@@ -98,6 +99,8 @@ enum Verb {
     Tf(tf::Arguments),
     /// Print the certificate of the fleet's internal CA.
     Ca,
+    /// Type verbs at a prompt, with history, completion and help.
+    Console,
     /// Serve or look after a state backend.
     #[command(disable_help_flag = true)]
     Backend {
@@ -131,6 +134,7 @@ pub fn run(setup: impl FnOnce(&Globals) -> Setup) -> ExitCode {
         Verb::Show { node } => show::run(&setup(&globals), globals.format, &node).into(),
         Verb::Tf(arguments) => tf::run(&setup(&globals), globals.format, &arguments).into(),
         Verb::Ca => ca::run(&setup(&globals), globals.format).into(),
+        Verb::Console => console::run(&setup(&globals), &globals).into(),
         Verb::Backend { arguments } => {
             provisor_backend::cli::run([OsString::from("provisor backend")].into_iter().chain(arguments))
         }
