@@ -87,7 +87,8 @@ impl From<Output> for Said {
 #[test]
 fn a_session_runs_verbs_and_survives_wrong_lines() {
     let console = Console::new();
-    let said = console.session("check\nchek\nshow 'app\nshow app --format json\nshow absent\n\nexit\nshow site\n");
+    let said =
+        console.session("check\nchek\nshow 'app\nshow app --format json\nshow absent\n\nexit\nshow site\n");
     let order = [
         "the fleet is well: 2 nodes",
         "unrecognized subcommand 'chek'",

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::node_plan::NodePlan;
 use crate::raw::FleetFiles;
-use crate::resolution::Resolution;
+use crate::resolution::{Answer, Resolution};
 use crate::{Model, load, resolve};
 
 macro_rules! fixture {
-    ($($path:literal)*) => {
-        [$(($path, include_str!(concat!("../fixtures/two-of-everything/", $path)))),*]
+    ($fixture:literal: $($path:literal)*) => {
+        [$(($path, include_str!(concat!("../fixtures/", $fixture, "/", $path)))),*]
     };
 }
 
@@ -24,7 +25,7 @@ pub(crate) fn files<const N: usize>(files: [(&str, &str); N]) -> FleetFiles {
 
 /// Two networks, environments, providers, operators, nodes with two components, components with two requests.
 pub(crate) fn two_of_everything() -> FleetFiles {
-    files(fixture![
+    files(fixture!["two-of-everything":
         "fleet.toml"
         "components/bash.toml"
         "components/php.toml"
@@ -33,6 +34,25 @@ pub(crate) fn two_of_everything() -> FleetFiles {
         "components/state-backend.toml"
         "components/webmail.toml"
         "components/website.toml"
+    ])
+}
+
+/// Two providers of every name, each pinned by one of two nodes whose components need all of them.
+pub(crate) fn two_providers() -> FleetFiles {
+    files(fixture!["two-providers":
+        "fleet.toml"
+        "pins.toml"
+        "components/bash.toml"
+        "components/caddy.toml"
+        "components/garage-a.toml"
+        "components/garage-b.toml"
+        "components/gitea.toml"
+        "components/keycloak.toml"
+        "components/postgres-a.toml"
+        "components/postgres-b.toml"
+        "components/traefik.toml"
+        "components/wiki.toml"
+        "components/zsh.toml"
     ])
 }
 
@@ -65,6 +85,21 @@ impl FleetFiles {
             Ok(resolution) => resolution,
             Err(errors) => panic!("{}", self.render(&errors)),
         }
+    }
+
+    /// The plan of one node.
+    pub(crate) fn plan(&self, node: &str) -> NodePlan {
+        self.resolution().plans(&Default::default()).remove(node).unwrap()
+    }
+
+    /// `consumer provision providers`, a line for each requirement.
+    pub(crate) fn answers(&self) -> Vec<String> {
+        let resolution = self.resolution();
+        let line = |answer: &Answer| {
+            let providers: Vec<_> = answer.providers.iter().map(|it| it.to_string()).collect();
+            format!("{} {} {}", answer.consumer, answer.provision, providers.join(","))
+        };
+        resolution.answers().iter().map(line).collect()
     }
 
     /// The mistakes of loading it, rendered.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use provisor_model::{Diagnostic, FleetFiles, Loaded, Resolution};
 
+use super::{Exit, output};
+
 /// A fleet in which everything has its answer.
 pub(super) struct Fleet {
     pub(super) loaded: Loaded,
@@ -24,6 +26,23 @@ pub(super) enum FleetError {
         diagnostics: Vec<Diagnostic>,
         files: FleetFiles,
     },
+}
+
+impl Fleet {
+    /// What to look at all the same: of the files, then of who answers whom.
+    pub(super) fn warnings(&self) -> Vec<Diagnostic> {
+        [self.loaded.warnings.as_slice(), self.resolution.warnings()].concat()
+    }
+
+    /// Says that there is no such node, and which there are.
+    pub(super) fn no_node(&self, node: &str) -> Exit {
+        let names: Vec<_> = self.loaded.model.nodes().map(|node| node.name.as_str()).collect();
+        output::error(&format!(
+            "the fleet has no node `{node}`; its nodes are {}",
+            names.join(", ")
+        ));
+        Exit::Refused
+    }
 }
 
 /// Reads a fleet up to the stage that finds mistakes, and reports all of that stage.

@@ -9,9 +9,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::addresses::Wish;
+use super::reserve::reserve;
 use super::{Inner, LabError};
 use crate::accel::{self, Accelerator};
 use crate::agent::{self, Bytes, SetupFile};
+use crate::budget::Lease;
 use crate::image::{self, Image, ImageSpec};
 use crate::machine::{self, Link, Machine, Place, Plan, Running};
 use crate::names::Name;
@@ -25,9 +27,11 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     lab.book().assign(&names)?;
     let accelerator = choose_accelerator(lab).await?;
     let images = obtain_images(lab, &plans).await?;
+    let (memory, _booting) = reserve(lab, &plans, accelerator).await?;
 
     let mut booting = JoinSet::new();
-    for (index, ((plan, (name, _)), image)) in plans.into_iter().zip(names).zip(images).enumerate() {
+    let planned = plans.into_iter().zip(names).zip(images).zip(memory);
+    for (index, (((plan, (name, _)), image), memory)) in planned.enumerate() {
         let lab = Arc::clone(lab);
         let number = lab.next_number();
         let background = Arc::clone(&lab.background);
@@ -39,7 +43,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
             image,
             plan,
         };
-        booting.spawn(async move { (index, background.run(starting.boot()).await) });
+        booting.spawn(async move { (index, background.run(starting.boot(memory)).await) });
     }
     let ended: BTreeMap<usize, _> = booting.join_all().await.into_iter().collect();
     let (mut started, mut errors) = (Vec::new(), Vec::new());
@@ -132,7 +136,7 @@ struct Starting {
 }
 
 impl Starting {
-    async fn boot(self) -> Result<Machine, LabError> {
+    async fn boot(self, memory: Lease) -> Result<Machine, LabError> {
         let (lab, name) = (&self.lab, &self.name);
         let places = self.places();
         let cards = self.cards(&places)?;
@@ -189,6 +193,7 @@ impl Starting {
             error,
         };
         let qemu = Qemu::launch(launch).await.map_err(refused)?;
+        qemu.keep_until_gone(memory);
         let ssh_port = qemu
             .monitor()
             .ssh_port()

@@ -24,7 +24,7 @@ impl Catalogue {
             components: model.components().map(|one| one.name.to_string()).collect(),
             provisions: model
                 .components()
-                .flat_map(|one| one.provides.keys().chain(one.needs().into_keys()))
+                .flat_map(|one| one.provides.keys().chain(one.needs.keys()))
                 .map(ToString::to_string)
                 .collect(),
         }

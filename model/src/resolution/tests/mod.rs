@@ -1,19 +1,16 @@
 //! Who answers whom.
 
+mod faults;
 mod order;
+mod pins;
+mod properties;
 
 use super::*;
 use crate::FleetFiles;
-use crate::testing::{assert_lines, two_of_everything};
+use crate::testing::{assert_lines, two_of_everything, two_providers};
 
-/// `consumer provision providers`, a line for each requirement.
 fn answers(fleet: &FleetFiles) -> Vec<String> {
-    let resolution = fleet.resolution();
-    let line = |answer: &Answer| {
-        let providers: Vec<_> = answer.providers.iter().map(Running::to_string).collect();
-        format!("{} {} {}", answer.consumer, answer.provision, providers.join(","))
-    };
-    resolution.answers().iter().map(line).collect()
+    fleet.answers()
 }
 
 #[test]
@@ -372,4 +369,146 @@ fn a_plan_says_where_the_node_is_and_what_it_has() {
         .map(|(name, address)| format!("{name} {address}"))
         .collect();
     assert_eq!(networks, ["mesh 10.90.0.10", "storage fd00:90::10"]);
+}
+
+#[test]
+fn a_credential_makes_a_host_s_capability_a_choice() {
+    let fleet = two_providers();
+    assert!(
+        fleet
+            .answers()
+            .contains(&"forge/gitea shell forge/bash,forge/zsh".to_owned())
+    );
+    for shell in ["serves = { path = \"/bin/zsh\" }", "grants = \"role\""] {
+        let zsh = format!("provides = [{{ name = \"shell\", {shell} }}]\n");
+        let errors = fleet.clone().with("components/zsh.toml", &zsh).resolve_errors();
+        assert!(
+            errors
+                .contains("`forge/gitea` requires `shell`, and both `forge/bash` and `forge/zsh` provide it"),
+            "{errors}"
+        );
+        assert!(
+            errors.contains("`provisor pin forge shell forge zsh`"),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn a_contract_resource_without_an_answer_fails_the_evaluation() {
+    let model = two_providers().model();
+    let mesh = Mesh::of(&model);
+    let need = mesh.needs().next().unwrap();
+    let refusal = refusal::Refusal::Unprovided {
+        resource: crate::resources::registry::Resource::Otel,
+        group: mesh.group(need.node).unwrap(),
+        provided: crate::routing::Provided::NoAnswer,
+        assignable: Vec::new(),
+    };
+    let diagnostic = refusal.diagnostic(&mesh, &need);
+    assert_eq!(diagnostic.code, crate::diagnostic::code::UNPROVIDED);
+    assert!(
+        diagnostic
+            .message
+            .contains("contract resource `otel`, and the provider table has no answer"),
+        "{}",
+        diagnostic.message
+    );
+}
+
+#[test]
+fn what_is_assigned_answers_whatever_the_walk_reached_first() {
+    // `aaa` is walked before the provider beside it, `zzz`, which another node has, too.
+    let fleet = two_providers()
+        .with(
+            "components/aaa.toml",
+            "requires = [\"cache\"]\nbinds.cache = \"/etc/aaa.json\"\n",
+        )
+        .with(
+            "components/zzz.toml",
+            "provides = [{ name = \"cache\", scope = \"mesh\", serves = { port = 1 } }]\n",
+        )
+        .edit("fleet.toml", "[\"caddy\"]", "[\"aaa\", \"caddy\", \"zzz\"]");
+    assert!(
+        fleet
+            .answers()
+            .contains(&"edge-a/aaa cache edge-a/zzz".to_owned())
+    );
+    // On the host, too, where the walk would add what is not assigned.
+    let fleet = fleet.with(
+        "components/zzz.toml",
+        "provides = [{ name = \"cache\", serves = { port = 1 } }]\n",
+    );
+    assert!(
+        fleet
+            .answers()
+            .contains(&"edge-a/aaa cache edge-a/zzz".to_owned())
+    );
+}
+
+#[test]
+fn a_consumer_of_one_engine_is_never_matched_to_another() {
+    let mysql = "provides = [{ name = \"mysql\", scope = \"mesh\", serves = { port = 3306 } }]\n";
+    let fleet = two_providers()
+        .with("components/postgres-a.toml", mysql)
+        .with("components/postgres-b.toml", mysql)
+        .with(
+            "pins.toml",
+            "[forge]\ngarage = { node = \"db-a\", component = \"garage-a\" }\n",
+        );
+    let errors = fleet.resolve_errors();
+    assert!(
+        errors.contains("error[model::unprovided]: `forge/gitea` requires `postgresql`")
+            || errors.contains("error[model::no-provider]: `forge/gitea` requires `postgresql`"),
+        "{errors}"
+    );
+    assert!(!errors.contains("mysql"), "{errors}");
+}
+
+#[test]
+fn a_scope_is_host_for_a_string_and_what_it_says_for_a_table() {
+    let model = two_providers().model();
+    let scope = |component: &str, provision: &str| {
+        let component = model.component(component).unwrap();
+        component.provides[&provision.parse::<ProvisionName>().unwrap()].scope
+    };
+    use crate::fleet::component::Scope;
+    assert_eq!(
+        (scope("bash", "shell"), scope("caddy", "route")),
+        (Scope::Host, Scope::Mesh)
+    );
+    let table = two_providers()
+        .with("components/bash.toml", "provides = [{ name = \"shell\" }]\n")
+        .model();
+    let component = table.component("bash").unwrap();
+    assert_eq!(
+        component.provides[&"shell".parse::<ProvisionName>().unwrap()].scope,
+        Scope::Host
+    );
+}
+
+#[test]
+fn a_plan_says_what_its_node_takes_from_elsewhere_and_nothing_else() {
+    let takes: Vec<_> = two_providers()
+        .plan("desk")
+        .takes
+        .iter()
+        .map(|take| {
+            format!(
+                "{} {} {} {} {}",
+                take.component, take.provision, take.from, take.host, take.address
+            )
+        })
+        .collect();
+    assert_eq!(
+        takes,
+        [
+            "gitea garage db-b/garage-b db-b.mesh 10.90.0.2",
+            "gitea postgresql db-b/postgres-b db-b.mesh 10.90.0.2",
+            "gitea route edge-b/traefik edge-b.mesh 10.90.0.4",
+            "keycloak postgresql db-b/postgres-b db-b.mesh 10.90.0.2",
+            "keycloak route edge-b/traefik edge-b.mesh 10.90.0.4",
+        ]
+    );
+    assert!(two_providers().plan("db-a").takes.is_empty());
 }
