@@ -93,7 +93,12 @@ impl Hosts {
         self.operator.report(&self.deployer, arguments).await
     }
 
-    /// Replaces the one occurrence of `from` in a file of the fleet, and returns the whole text from before.
+    /// Runs `provisor` for a person.
+    pub async fn provisor(&self, arguments: &[&str]) -> Result<Output> {
+        Ok(self.deployer.run(self.operator.provisor(arguments)).await?)
+    }
+
+    /// Replaces the first occurrence of `from` in a file of the fleet, and returns the whole text from before.
     pub async fn edit(&self, file: &str, from: &str, to: &str) -> Result<String> {
         let path = format!("{FLEET}/{file}");
         let before = String::from_utf8(self.deployer.get(&path).await?)?;
