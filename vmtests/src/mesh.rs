@@ -30,7 +30,10 @@ pub struct Hosts {
 
 /// What the hosts boot: Debian with Nix, an idle nginx, PostgreSQL with its own cluster idle, and `jq`.
 pub fn image() -> ImageSpec {
-    ImageSpec::debian().packages(["nix-bin", "nginx-light", "postgresql-15", "jq"])
+    ImageSpec::debian()
+        .packages(["nix-bin", "nginx-light", "postgresql-15", "jq"])
+        // The package makes a cluster, which would start with every unit named `postgresql.service`, and take its port.
+        .file("/etc/postgresql/15/main/start.conf", "disabled\n")
 }
 
 /// Boots the hosts and puts the fleet's files on the deployer.
