@@ -5,6 +5,7 @@ mod builder;
 mod link;
 mod looks;
 mod memory;
+mod point;
 mod power;
 mod run;
 mod setup;
@@ -16,17 +17,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use boot::{BootEnd, BootError};
-pub use builder::{MachineBuilder, Machines};
+pub use builder::{MachineBuilder, Machines, StartFrom};
 pub use looks::Response;
+pub use point::{Point, PointError};
 pub use power::RebootError;
 pub use run::{MachineRun, RunError};
 pub use share::ShareError;
 
-pub(crate) use boot::boot;
+pub(crate) use boot::{Arrival, boot};
 pub(crate) use builder::Plan;
 pub(crate) use link::Link;
 pub(crate) use memory::pss_mib;
-pub(crate) use setup::setup;
+pub(crate) use setup::{MANAGEMENT_ADDRESS, now, setup};
 pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
 
 use tokio::sync::watch;
@@ -88,6 +90,8 @@ pub(crate) struct Running {
     pub(crate) ready_after: Duration,
     pub(crate) timeline: Timeline,
     pub(crate) book: Arc<Mutex<Book>>,
+    /// How many points to go back to it has.
+    pub(crate) points: std::sync::atomic::AtomicUsize,
 }
 
 impl Machine {
@@ -194,6 +198,10 @@ impl Machine {
 }
 
 impl Running {
+    fn next_point(&self) -> usize {
+        self.points.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@ use crate::image::ImageSpec;
 use crate::laboratory::addresses::Address;
 use crate::laboratory::{Inner, LabError, start};
 
-/// A machine that has not started. Each method says one more thing about it; [`MachineBuilder::start`] boots it.
+/// A machine that has not started. Each method says one more thing about it; [`MachineBuilder::start`] starts it.
 #[must_use = "a machine does not run before it is started"]
 #[derive(Clone, Debug)]
 pub struct MachineBuilder {
@@ -36,6 +36,17 @@ pub(crate) struct Plan {
     pub(crate) shares: Vec<Share>,
     pub(crate) files: Vec<SetupFile>,
     pub(crate) authorized: Vec<String>,
+    pub(crate) from: StartFrom,
+}
+
+/// What a machine starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartFrom {
+    /// A machine like it, saved when all that starts at boot was up: it is there in half a second. The first time, that machine is made.
+    #[default]
+    Template,
+    /// Its image: it boots.
+    Cold,
 }
 
 /// A Debian guest with a few services runs in 256 MiB.
@@ -52,6 +63,7 @@ impl MachineBuilder {
             shares: Vec::new(),
             files: Vec::new(),
             authorized: Vec::new(),
+            from: StartFrom::default(),
         };
         Self { lab, plan }
     }
@@ -113,7 +125,19 @@ impl MachineBuilder {
         self
     }
 
-    /// Boots it, and returns when its agent answers and it is set up. Its services may still be starting.
+    /// Boots it, rather than restoring one like it that has booted before.
+    pub fn cold(self) -> Self {
+        self.start_from(StartFrom::Cold)
+    }
+
+    /// What it starts from: a template if nothing is said. For a test that runs on both.
+    pub fn start_from(mut self, from: StartFrom) -> Self {
+        self.plan.from = from;
+        self
+    }
+
+    /// Starts it, and returns when its agent answers and it is set up. A restored machine's services run; those of one that boots
+    /// may still be starting.
     ///
     /// # Errors
     /// [`LabError`].
@@ -159,7 +183,17 @@ impl<const N: usize> Machines<N> {
         self.each(|builder| builder.on_vlan(vlan))
     }
 
-    /// Boots them side by side, and returns when all are ready, in the order of their names.
+    /// Boots them; see [`MachineBuilder::cold`].
+    pub fn cold(self) -> Self {
+        self.each(MachineBuilder::cold)
+    }
+
+    /// What they start from; see [`MachineBuilder::start_from`].
+    pub fn start_from(self, from: StartFrom) -> Self {
+        self.each(|builder| builder.start_from(from))
+    }
+
+    /// Starts them side by side, and returns when all are ready, in the order of their names.
     ///
     /// # Errors
     /// [`LabError`], with what went wrong for each one that did not start.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::watch;
 
-use super::{BootError, Machine, Running, boot, setup};
+use super::{Arrival, BootError, Machine, Running, boot, setup};
 use crate::agent::Agent;
 
 /// Where the connection stands.
@@ -70,6 +70,7 @@ async fn boot_again(running: &Running) -> Result<Agent, BootError> {
         running.accelerator,
         &running.agent_port,
         fresh,
+        Arrival::Booted,
     )
     .await
 }
