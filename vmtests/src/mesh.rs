@@ -153,7 +153,8 @@ impl Application<'_> {
     /// Runs SQL in a database of the server that its binding file names.
     pub async fn sql(&self, database: &str, sql: &str) -> Result<Output> {
         let binding = format!("/etc/{}/database.json", self.name);
-        let words = [&binding, &self.password_file(), &self.role(), database, sql];
+        let (password_file, role) = (self.password_file(), self.role());
+        let words: [&str; 5] = [&binding, &password_file, &role, database, sql];
         let command = Command::new("sh").args(["-c", LOG_IN, "sh"]).args(words);
         Ok(self.node.run(command).await?)
     }
