@@ -267,7 +267,6 @@ fn setup() -> Setup {
             ),
         ],
         entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
-        clock: machine::now(),
         ..Setup::default()
     }
 }
