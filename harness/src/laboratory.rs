@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 mod error;
 mod faults;
 mod fixture;
+mod reserve;
 pub(crate) mod start;
 mod vlan;
 
@@ -42,6 +43,7 @@ pub struct Lab {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
+    test: TestName,
     artifacts: Artifacts,
     timeline: Timeline,
     cache: Cache,
@@ -89,6 +91,7 @@ impl Lab {
         let background = Background::start().map_err(|source| LabError::Background { source })?;
         timeline.note("lab", format_args!("{} of {}", test.test, test.binary));
         let inner = Inner {
+            test: test.clone(),
             artifacts,
             timeline,
             cache,

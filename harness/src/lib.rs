@@ -36,6 +36,7 @@ pub mod accel;
 pub mod agent;
 pub mod artifacts;
 mod background;
+pub mod budget;
 pub mod cache;
 pub mod checks;
 pub mod console;

@@ -31,11 +31,19 @@ pub mod routing;
 pub mod shape;
 
 // What becomes of it.
+pub mod node_plan;
+pub mod resolution;
+
+// What is told about it.
+pub mod difference;
+pub mod explain;
+pub mod graph;
+
+// Made on the way.
 mod bindings;
 mod contributions;
 mod grants;
-pub mod node_plan;
-pub mod resolution;
+mod provisioners;
 mod setup;
 mod writers;
 

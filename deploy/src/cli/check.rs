@@ -9,13 +9,14 @@ pub(super) fn run(setup: &Setup, format: Format) -> Exit {
         Ok(fleet) => fleet,
         Err(error) => return diagnostics::refuse(&error, &setup.fleet, format),
     };
-    diagnostics::show(&fleet.loaded.warnings, &fleet.files, &setup.fleet, format);
+    let warnings = fleet.warnings();
+    diagnostics::show(&warnings, &fleet.files, &setup.fleet, format);
     let nodes = fleet.loaded.model.nodes().count();
     output::note(&format!(
         "the fleet is well: {}, {}, {}",
         count(nodes, "node"),
         count(fleet.resolution.grants().len(), "grant"),
-        count(fleet.loaded.warnings.len(), "warning"),
+        count(warnings.len(), "warning"),
     ));
     Exit::Done
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use provisor_model::{Diagnostic, FleetFiles, Loaded, Resolution};
 
+use super::{Exit, output};
+
 /// A fleet in which everything has its answer.
 pub(super) struct Fleet {
     pub(super) loaded: Loaded,
@@ -26,6 +28,23 @@ pub(super) enum FleetError {
     },
 }
 
+impl Fleet {
+    /// What to look at all the same: of the files, then of who answers whom.
+    pub(super) fn warnings(&self) -> Vec<Diagnostic> {
+        [self.loaded.warnings.as_slice(), self.resolution.warnings()].concat()
+    }
+
+    /// Says that there is no such node, and which there are.
+    pub(super) fn no_node(&self, node: &str) -> Exit {
+        let names: Vec<_> = self.loaded.model.nodes().map(|node| node.name.as_str()).collect();
+        output::error(&format!(
+            "the fleet has no node `{node}`; its nodes are {}",
+            names.join(", ")
+        ));
+        Exit::Refused
+    }
+}
+
 /// Reads a fleet up to the stage that finds mistakes, and reports all of that stage.
 pub(super) fn open(folder: &Path) -> Result<Fleet, FleetError> {
     let files = read(folder)?;
@@ -43,7 +62,7 @@ pub(super) fn open(folder: &Path) -> Result<Fleet, FleetError> {
 }
 
 /// `fleet.toml`, `pins.toml` if there is one, and every TOML file of `components/`, by their paths in the folder.
-fn read(folder: &Path) -> Result<FleetFiles, FleetError> {
+pub(super) fn read(folder: &Path) -> Result<FleetFiles, FleetError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| FleetError::Unreadable { path, source }

@@ -6,15 +6,23 @@
 mod ca;
 mod check;
 mod diagnostics;
+mod diff;
 mod fleet;
+mod graph;
 mod homes;
 mod output;
+mod pin;
+mod pins;
+mod pins_file;
 mod preparation;
 mod show;
 mod summary;
+mod takes;
 mod terminal;
 mod tf;
 mod transport;
+mod unpin;
+mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -72,14 +80,40 @@ pub struct Globals {
     pub state_home: Option<PathBuf>,
     /// How results are printed.
     #[arg(long, global = true, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: Output,
+}
+
+/// What `--format` takes. The pictures are of `graph` alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+    /// For Graphviz; `graph` only.
+    Dot,
+    /// For Markdown; `graph` only.
+    Mermaid,
+    /// A picture; `graph` only.
+    Svg,
+}
+
+impl Output {
+    /// As every verb can print it.
+    fn plain(self) -> Option<Format> {
+        match self {
+            Output::Text => Some(Format::Text),
+            Output::Json => Some(Format::Json),
+            Output::Dot | Output::Mermaid | Output::Svg => None,
+        }
+    }
 }
 
 /// How results are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
     /// For people.
-    #[default]
     Text,
     /// For programs.
     Json,
@@ -89,10 +123,38 @@ pub enum Format {
 enum Verb {
     /// Check the fleet's files and show all that is wrong.
     Check,
-    /// Print the plan of one node as JSON.
+    /// Show what one node runs, writes, is granted and takes from elsewhere; as JSON, its plan.
     Show {
         /// Deployment name.
         node: String,
+    },
+    /// Tell why a provision is answered, or refused, as it is on a node.
+    Why {
+        /// Deployment name.
+        node: String,
+        /// The provision.
+        provision: String,
+    },
+    /// Choose who answers a provision on a node.
+    Pin(pin::Arguments),
+    /// Take a choice back.
+    Unpin(unpin::Arguments),
+    /// List the choices that people made.
+    Pins(pins::Arguments),
+    /// Show who stops working when a node leaves.
+    Takes {
+        /// The node that leaves.
+        #[arg(long, value_name = "NODE")]
+        from: String,
+    },
+    /// Draw who takes what from whom.
+    Graph,
+    /// Show what changes between two fleets.
+    Diff {
+        /// The fleet's folder as it was.
+        old: PathBuf,
+        /// The fleet's folder as it is to be.
+        new: PathBuf,
     },
     /// Run the fleet's graph: deploy what changed, or show what would.
     Tf(tf::Arguments),
@@ -126,11 +188,28 @@ pub fn run(setup: impl FnOnce(&Globals) -> Setup) -> ExitCode {
         }
     };
     let globals = cli.globals;
+    let format = match (globals.format.plain(), &cli.verb) {
+        (Some(format), _) => format,
+        // It has the pictures, too.
+        (None, Verb::Graph) => Format::Text,
+        (None, _) => {
+            output::error(&"only `graph` draws pictures; give --format text or json");
+            return Exit::Refused.into();
+        }
+    };
+    let setup = || setup(&globals);
     match cli.verb {
-        Verb::Check => check::run(&setup(&globals), globals.format).into(),
-        Verb::Show { node } => show::run(&setup(&globals), globals.format, &node).into(),
-        Verb::Tf(arguments) => tf::run(&setup(&globals), globals.format, &arguments).into(),
-        Verb::Ca => ca::run(&setup(&globals), globals.format).into(),
+        Verb::Check => check::run(&setup(), format).into(),
+        Verb::Show { node } => show::run(&setup(), format, &node).into(),
+        Verb::Why { node, provision } => why::run(&setup(), format, &node, &provision).into(),
+        Verb::Pin(arguments) => pin::run(&setup(), format, &arguments).into(),
+        Verb::Unpin(arguments) => unpin::run(&setup(), format, &arguments).into(),
+        Verb::Pins(arguments) => pins::run(&setup(), format, &arguments).into(),
+        Verb::Takes { from } => takes::run(&setup(), format, &from).into(),
+        Verb::Graph => graph::run(&setup(), globals.format, format).into(),
+        Verb::Diff { old, new } => diff::run(format, &old, &new).into(),
+        Verb::Tf(arguments) => tf::run(&setup(), format, &arguments).into(),
+        Verb::Ca => ca::run(&setup(), format).into(),
         Verb::Backend { arguments } => {
             provisor_backend::cli::run([OsString::from("provisor backend")].into_iter().chain(arguments))
         }
@@ -154,6 +233,9 @@ pub fn default_setup(globals: &Globals) -> Setup {
 }
 
 #[cfg(test)]
+mod testing;
+
+#[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
@@ -173,7 +255,7 @@ mod tests {
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
             assert_eq!(
                 (cli.globals.fleet, cli.globals.format),
-                ("f".into(), Format::Json)
+                ("f".into(), Output::Json)
             );
         }
     }

@@ -35,6 +35,9 @@ pub(super) struct Arguments {
     /// Release a lock that this user took from this machine and did not give back.
     #[arg(long)]
     reclaim_lock: bool,
+    /// Make this grant anew, named as a note or a plan names it, and deliver it to both ends.
+    #[arg(long, value_name = "GRANT")]
+    rotate: Vec<String>,
     /// What to do; apply if nothing is named.
     #[arg(value_enum)]
     verb: Option<Verb>,
@@ -128,9 +131,10 @@ impl From<wrapper::Error> for Error {
 impl Error {
     fn exit(&self) -> Exit {
         match self {
-            Error::Fleet(_) | Error::Grants(GrantsError::NoLogin { .. } | GrantsError::Login { .. }) => {
-                Exit::Refused
-            }
+            Error::Fleet(_)
+            | Error::Grants(
+                GrantsError::NoLogin { .. } | GrantsError::Login { .. } | GrantsError::Unknown { .. },
+            ) => Exit::Refused,
             Error::Wrapper(error) => Exit::Run(error.exit_code()),
             Error::Program(_) | Error::Preparation(_) | Error::Grants(_) | Error::NoSelf(_) => Exit::Failed,
         }
@@ -154,7 +158,7 @@ fn carry_out(
         || fleet::open(&setup.fleet),
         |fleet| diagnostics::count(fleet.loaded.model.nodes().count(), "node"),
     )?;
-    diagnostics::show(&fleet.loaded.warnings, &fleet.files, &setup.fleet, Format::Text);
+    diagnostics::show(&fleet.warnings(), &fleet.files, &setup.fleet, Format::Text);
     let backend_node = backend_node(&fleet.loaded.model);
     let hosting = if backend_node.is_some() {
         Hosting::OwnNode
@@ -173,7 +177,7 @@ fn carry_out(
     let generations = phases.run(
         Phase::Grants,
         diagnostics::count(fleet.resolution.grants().len(), "grant"),
-        || prepare_grants(&place, &fleet, asked, login(setup, &credentials), terminal),
+        || prepare_grants(&place, &fleet, arguments, login(setup, &credentials), terminal),
         |generations| format!("{} in place", diagnostics::count(generations.len(), "grant")),
     )?;
     let mut plans = fleet.resolution.plans(&generations);
@@ -219,13 +223,16 @@ fn carry_out(
 fn prepare_grants(
     place: &Place,
     fleet: &Fleet,
-    asked: Asked,
+    arguments: &Arguments,
     login: Option<Login>,
     terminal: &Terminal,
 ) -> Result<BTreeMap<String, u64>, Error> {
     let shelf = Shelf::at(&place.grants());
     let today = preparation::today();
-    let survey = grants::survey(&shelf, &fleet.resolution.grants(), login.as_ref(), today)?;
+    let mut survey = grants::survey(&shelf, &fleet.resolution.grants(), login.as_ref(), today)?;
+    for grant in &arguments.rotate {
+        survey.rotate(grant)?;
+    }
     for (grant, decision) in survey.decisions() {
         if let grants::generate::Decision::Make { generation, reason } = decision {
             terminal.event(Event::Note {
@@ -233,7 +240,12 @@ fn prepare_grants(
             });
         }
     }
-    if asked.verb.is_none_or(wrapper::Verb::changes_state) {
+    for grants::Discard { path, why, .. } in survey.discards() {
+        terminal.event(Event::Note {
+            message: format!("the secret in {} is discarded, since {why}", path.display()),
+        });
+    }
+    if arguments.asked().verb.is_none_or(wrapper::Verb::changes_state) {
         place.make()?;
         grants::make(&shelf, &survey, login.as_ref(), &place.certificate(), today)?;
     }

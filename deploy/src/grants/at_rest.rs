@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
-use provisor_model::node_plan::GrantPart;
+use provisor_model::node_plan::{GrantPart, Login};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,26 @@ pub enum Made {
     },
     /// The users of the state backend; the parts tell the rest.
     BackendUsers,
+    /// A role's password: for which component of which node, at which provider.
+    Role(Login),
+    /// An access key, for the same.
+    AccessKey(Login),
+    /// Nothing any more. The number goes on, so that a grant that is wanted again is not taken for the one before.
+    Discarded,
+}
+
+/// What is at rest for a grant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Nothing.
+    Nothing,
+    /// A record.
+    Record(Record),
+    /// A file with a generation that does not say, in words of this version, what it was made for.
+    Unclear {
+        /// Its generation.
+        generation: u64,
+    },
 }
 
 /// Why a file at rest cannot be used.
@@ -98,6 +118,15 @@ impl Record {
         read(path)
     }
 
+    /// What is left of a discarded grant: its number.
+    pub fn discarded(generation: u64) -> Record {
+        Record {
+            generation,
+            made: Made::Discarded,
+            parts: BTreeMap::new(),
+        }
+    }
+
     /// A part's value.
     pub fn part(&self, part: GrantPart) -> Option<&str> {
         self.parts.get(&part).map(Secret::reveal)
@@ -131,6 +160,48 @@ impl Shelf {
     /// A grant's record, if there is one.
     pub fn record(&self, grant: &str) -> Result<Option<Record>, AtRestError> {
         self.load(&self.path(grant))
+    }
+
+    /// What there is for a grant.
+    pub fn kept(&self, grant: &str) -> Result<Kept, AtRestError> {
+        self.kept_in(&self.path(grant))
+    }
+
+    /// What one file of the shelf holds.
+    pub(super) fn kept_in(&self, path: &Path) -> Result<Kept, AtRestError> {
+        match self.load(path) {
+            Ok(None) => Ok(Kept::Nothing),
+            Ok(Some(record)) => Ok(Kept::Record(record)),
+            Err(damaged @ AtRestError::Damaged { .. }) => {
+                let numbered: Numbered = read(path).map_err(|_| damaged)?;
+                Ok(Kept::Unclear {
+                    generation: numbered.generation,
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Every file of grants, whatever made it, sorted.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, AtRestError> {
+        let failed = |source| AtRestError::File {
+            action: "read",
+            path: self.folder.clone(),
+            source,
+        };
+        let entries = match std::fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
     }
 
     /// Replaces a grant's record.
@@ -173,6 +244,12 @@ impl Shelf {
         file.persist(path).map_err(|error| error.error)?;
         std::fs::File::open(&self.folder)?.sync_all()
     }
+}
+
+/// The least that a file of a grant has said in any version.
+#[derive(Deserialize)]
+struct Numbered {
+    generation: u64,
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, AtRestError> {

@@ -4,6 +4,8 @@
 //! a fleet gets new domains in its life, and an authority that must be made anew for each would be trusted anew each
 //! time.
 
+use std::path::PathBuf;
+
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use rcgen::{
@@ -72,7 +74,12 @@ const FILE: &str = "ca.json";
 impl Authority {
     /// The authority of a shelf, if it has one.
     pub fn load(shelf: &Shelf) -> Result<Option<Authority>, AuthorityError> {
-        Ok(shelf.load(&shelf.folder().join(FILE))?)
+        Ok(shelf.load(&Authority::path(shelf))?)
+    }
+
+    /// The file of a shelf's authority.
+    pub(super) fn path(shelf: &Shelf) -> PathBuf {
+        shelf.folder().join(FILE)
     }
 
     /// The authority of a shelf; it is made, and kept, if there is none.
@@ -81,7 +88,7 @@ impl Authority {
             return Ok(authority);
         }
         let authority = Authority::make(today)?;
-        shelf.store(&shelf.folder().join(FILE), &authority)?;
+        shelf.store(&Authority::path(shelf), &authority)?;
         Ok(authority)
     }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::civil::Date;
-use provisor_model::node_plan::{GrantKind, GrantPart};
+use provisor_model::node_plan::{GrantKind, GrantPart, Login};
 
-use super::at_rest::{Made, Record, Secret};
+use super::at_rest::{Kept, Made, Record, Secret};
 use super::ca::{Authority, AuthorityError};
 
 /// A certificate with fewer days left than this is made anew by the next run.
@@ -52,6 +54,14 @@ pub enum Reason {
     EndsSoon,
     /// The operator's name or password is another.
     OtherCredentials,
+    /// The consumer, the provider, or what it is called there is another.
+    OtherLogin,
+    /// The one at rest does not say which component it was for.
+    Unclear,
+    /// It was discarded when nothing used it.
+    Discarded,
+    /// A person asked for it.
+    Asked,
 }
 
 impl std::fmt::Display for Reason {
@@ -63,6 +73,10 @@ impl std::fmt::Display for Reason {
             Reason::OtherAuthority => "the fleet's authority has changed",
             Reason::EndsSoon => "it ends soon",
             Reason::OtherCredentials => "the backend's name or password has changed",
+            Reason::OtherLogin => "its consumer or its provider has changed",
+            Reason::Unclear => "the one at rest does not say which component it was for",
+            Reason::Discarded => "the one before was discarded when nothing used it",
+            Reason::Asked => "a rotation was asked for",
         })
     }
 }
@@ -78,17 +92,26 @@ pub enum Credentials {
 
 /// Decides about one grant. `authority` is the fingerprint of the fleet's authority, if it has one.
 pub fn decide(
-    record: Option<&Record>,
+    kept: &Kept,
     wanted: &GrantKind,
     authority: Option<&str>,
     credentials: Credentials,
     today: Date,
 ) -> Decision {
-    let Some(record) = record else {
-        return Decision::Make {
-            generation: 1,
-            reason: Reason::Absent,
-        };
+    let record = match kept {
+        Kept::Record(record) => record,
+        Kept::Nothing => {
+            return Decision::Make {
+                generation: 1,
+                reason: Reason::Absent,
+            };
+        }
+        Kept::Unclear { generation } => {
+            return Decision::Make {
+                generation: generation + 1,
+                reason: Reason::Unclear,
+            };
+        }
     };
     match reason(&record.made, wanted, authority, credentials, today) {
         None => Decision::Keep {
@@ -131,7 +154,14 @@ fn reason(
             Credentials::Same => None,
             Credentials::Other => Some(Reason::OtherCredentials),
         },
-        (Made::Certificate { .. } | Made::BackendUsers, _) => Some(Reason::OtherKind),
+        (Made::Role(made), GrantKind::Role(wanted))
+        | (Made::AccessKey(made), GrantKind::AccessKey(wanted)) => {
+            (made != wanted).then_some(Reason::OtherLogin)
+        }
+        (Made::Discarded, _) => Some(Reason::Discarded),
+        (Made::Certificate { .. } | Made::BackendUsers | Made::Role(_) | Made::AccessKey(_), _) => {
+            Some(Reason::OtherKind)
+        }
     }
 }
 
@@ -166,6 +196,34 @@ pub fn backend_users(line: &str, generation: u64) -> Record {
     }
 }
 
+/// The record of a role with a new password.
+pub fn role(login: &Login, generation: u64) -> Result<Record, getrandom::Error> {
+    Ok(Record {
+        generation,
+        made: Made::Role(login.clone()),
+        parts: BTreeMap::from([(GrantPart::Password, random()?)]),
+    })
+}
+
+/// The record of an access key, whose id is the consumer's name, with a new secret.
+pub fn access_key(login: &Login, generation: u64) -> Result<Record, getrandom::Error> {
+    Ok(Record {
+        generation,
+        made: Made::AccessKey(login.clone()),
+        parts: BTreeMap::from([
+            (GrantPart::AccessKeyId, Secret::new(login.name.clone())),
+            (GrantPart::SecretAccessKey, random()?),
+        ]),
+    })
+}
+
+/// 256 bits as 43 letters, digits, `-` and `_`: nothing that a URL, a shell or SQL would read.
+fn random() -> Result<Secret, getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::civil::date;
@@ -195,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_grant_is_made_anew_for_a_reason_and_with_the_next_number() {
-        let fresh = made_for("a", date(2026, 3, 31));
-        let users = backend_users("name:hash", 4);
+        let fresh = Kept::Record(made_for("a", date(2026, 3, 31)));
+        let users = Kept::Record(backend_users("name:hash", 4));
         let (same, other) = (Credentials::Same, Credentials::Other);
         let keep = Decision::Keep { generation: 4 };
         let again = |reason| Decision::Make {
@@ -205,7 +263,7 @@ mod tests {
         };
         let table = [
             (
-                None,
+                &Kept::Nothing,
                 certificate_for("a"),
                 Some("ours"),
                 same,
@@ -214,57 +272,57 @@ mod tests {
                     reason: Reason::Absent,
                 },
             ),
-            (Some(&fresh), certificate_for("a"), Some("ours"), same, keep),
-            (Some(&fresh), certificate_for("a"), Some("ours"), other, keep),
+            (&fresh, certificate_for("a"), Some("ours"), same, keep),
+            (&fresh, certificate_for("a"), Some("ours"), other, keep),
             (
-                Some(&fresh),
+                &fresh,
                 certificate_for("b"),
                 Some("ours"),
                 same,
                 again(Reason::OtherDomain),
             ),
             (
-                Some(&fresh),
+                &fresh,
                 certificate_for("a"),
                 Some("theirs"),
                 same,
                 again(Reason::OtherAuthority),
             ),
             (
-                Some(&fresh),
+                &fresh,
                 certificate_for("a"),
                 None,
                 same,
                 again(Reason::OtherAuthority),
             ),
             (
-                Some(&fresh),
+                &fresh,
                 GrantKind::BackendUsers,
                 None,
                 same,
                 again(Reason::OtherKind),
             ),
-            (Some(&users), GrantKind::BackendUsers, None, same, keep),
+            (&users, GrantKind::BackendUsers, None, same, keep),
             (
-                Some(&users),
+                &users,
                 GrantKind::BackendUsers,
                 None,
                 other,
                 again(Reason::OtherCredentials),
             ),
             (
-                Some(&users),
+                &users,
                 certificate_for("a"),
                 Some("ours"),
                 same,
                 again(Reason::OtherKind),
             ),
         ];
-        for (record, wanted, authority, credentials, decision) in table {
+        for (kept, wanted, authority, credentials, decision) in table {
             assert_eq!(
-                decide(record, &wanted, authority, credentials, TODAY),
+                decide(kept, &wanted, authority, credentials, TODAY),
                 decision,
-                "{record:?} {wanted:?}"
+                "{kept:?} {wanted:?}"
             );
         }
     }
@@ -280,7 +338,7 @@ mod tests {
         ] {
             let record = made_for("a", not_after);
             let decision = decide(
-                Some(&record),
+                &Kept::Record(record),
                 &certificate_for("a"),
                 Some("ours"),
                 Credentials::Same,
@@ -296,7 +354,7 @@ mod tests {
         let record = certificate(&authority, "forge.example", 7, TODAY).unwrap();
         let wanted = certificate_for("forge.example");
         let decision = decide(
-            Some(&record),
+            &Kept::Record(record.clone()),
             &wanted,
             Some(authority.fingerprint()),
             Credentials::Same,

@@ -2,9 +2,14 @@
 //!
 //! [`survey`] says what a run needs and writes nothing; [`make`] makes what is missing. A plan only surveys, and shows
 //! the generations that an apply would have.
+//!
+//! A consumer's credential at its provider is one file, named after all that it depends on. Both ends are delivered from
+//! that file, with its number in both ends' triggers, and it is durable before either is: a run that dies between the two
+//! ends leaves a number that the other end has not had, so that the next one delivers it.
 
 pub mod at_rest;
 pub mod ca;
+mod discard;
 pub mod generate;
 mod users;
 
@@ -14,9 +19,10 @@ use std::path::{Path, PathBuf};
 use jiff::civil::Date;
 use provisor_model::node_plan::{Grant, GrantKind, GrantPart};
 
-use self::at_rest::{AtRestError, Record, Secret, Shelf};
+use self::at_rest::{AtRestError, Kept, Secret, Shelf};
 use self::ca::{Authority, AuthorityError};
-use self::generate::{Credentials, Decision};
+pub use self::discard::{Discard, Unused};
+use self::generate::{Credentials, Decision, Reason};
 
 /// The operator's name and password at the state backend.
 #[derive(Clone, Debug)]
@@ -31,9 +37,36 @@ pub struct Login {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     decisions: BTreeMap<String, (GrantKind, Decision)>,
+    discards: Vec<Discard>,
 }
 
 impl Survey {
+    /// Has a grant made anew, though it is good.
+    ///
+    /// # Errors
+    ///
+    /// The fleet has no such grant.
+    pub fn rotate(&mut self, grant: &str) -> Result<(), GrantsError> {
+        let Some((_, decision)) = self.decisions.get_mut(grant) else {
+            return Err(GrantsError::Unknown {
+                grant: grant.to_owned(),
+                all: self.decisions.keys().cloned().collect::<Vec<_>>().join(", "),
+            });
+        };
+        if let Decision::Keep { generation } = *decision {
+            *decision = Decision::Make {
+                generation: generation + 1,
+                reason: Reason::Asked,
+            };
+        }
+        Ok(())
+    }
+
+    /// What [`make`] discards, by file.
+    pub fn discards(&self) -> &[Discard] {
+        &self.discards
+    }
+
     /// The generation that each grant has after [`make`], by the grant's name.
     pub fn generations(&self) -> BTreeMap<String, u64> {
         self.decisions
@@ -75,13 +108,29 @@ pub enum GrantsError {
         /// Its reason, without the password.
         reason: String,
     },
-    /// A credential at a provider, which nothing here makes yet.
-    #[error(
-        "grant {grant} is a login at a provider, which this version does not make; remove `grants` from its provision"
-    )]
-    NotMade {
+    /// There is no such grant.
+    #[error("the fleet has no grant `{grant}`; it has: {all}")]
+    Unknown {
+        /// As it was named.
+        grant: String,
+        /// Those that there are.
+        all: String,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes for grant {grant}: {source}; make /dev/urandom readable")]
+    NoRandomness {
         /// The grant.
         grant: String,
+        /// The system's reason.
+        source: getrandom::Error,
+    },
+    /// A file at rest could not be removed.
+    #[error("cannot remove {path}: {source}; make the state folder writable for you")]
+    Discard {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
     },
     /// The certificate could not be written for clients.
     #[error("cannot write the CA certificate {path}: {source}; make the state folder writable for you")]
@@ -104,16 +153,16 @@ pub fn survey(
     let fingerprint = authority.as_ref().map(Authority::fingerprint);
     let mut decisions = BTreeMap::new();
     for grant in wanted {
-        let record = shelf.record(&grant.name)?;
+        let kept = shelf.kept(&grant.name)?;
         let credentials = match grant.kind {
-            GrantKind::BackendUsers => credentials(record.as_ref(), login_for(&grant.name, login)?),
-            GrantKind::Certificate { .. } => Credentials::Same,
-            GrantKind::Role(_) | GrantKind::AccessKey(_) => return Err(not_made(&grant.name)),
+            GrantKind::BackendUsers => credentials(&kept, login_for(&grant.name, login)?),
+            GrantKind::Certificate { .. } | GrantKind::Role(_) | GrantKind::AccessKey(_) => Credentials::Same,
         };
-        let decision = generate::decide(record.as_ref(), &grant.kind, fingerprint, credentials, today);
+        let decision = generate::decide(&kept, &grant.kind, fingerprint, credentials, today);
         decisions.insert(grant.name.clone(), (grant.kind.clone(), decision));
     }
-    Ok(Survey { decisions })
+    let discards = discard::find(shelf, wanted)?;
+    Ok(Survey { decisions, discards })
 }
 
 /// Makes what a survey found missing. `certificate` is where the authority's certificate is written for clients.
@@ -136,9 +185,15 @@ pub fn make(
             GrantKind::BackendUsers => {
                 generate::backend_users(&users::line(login_for(name, login)?)?, generation)
             }
-            GrantKind::Role(_) | GrantKind::AccessKey(_) => return Err(not_made(name)),
+            GrantKind::Role(login) => generate::role(login, generation).map_err(no_randomness(name))?,
+            GrantKind::AccessKey(login) => {
+                generate::access_key(login, generation).map_err(no_randomness(name))?
+            }
         };
         shelf.keep(name, &record)?;
+    }
+    for unused in &survey.discards {
+        discard::carry_out(shelf, unused)?;
     }
     if let Some(authority) = Authority::load(shelf)? {
         std::fs::write(certificate, authority.certificate()).map_err(|source| GrantsError::Export {
@@ -149,10 +204,9 @@ pub fn make(
     Ok(())
 }
 
-fn not_made(grant: &str) -> GrantsError {
-    GrantsError::NotMade {
-        grant: grant.to_owned(),
-    }
+fn no_randomness(grant: &str) -> impl FnOnce(getrandom::Error) -> GrantsError {
+    let grant = grant.to_owned();
+    |source| GrantsError::NoRandomness { grant, source }
 }
 
 fn login_for<'a>(grant: &str, login: Option<&'a Login>) -> Result<&'a Login, GrantsError> {
@@ -161,16 +215,21 @@ fn login_for<'a>(grant: &str, login: Option<&'a Login>) -> Result<&'a Login, Gra
     })
 }
 
-fn credentials(record: Option<&Record>, login: &Login) -> Credentials {
-    let same = record
-        .and_then(|record| record.part(GrantPart::Users))
-        .is_some_and(|text| users::accepts(text, login));
+fn credentials(kept: &Kept, login: &Login) -> Credentials {
+    let users = match kept {
+        Kept::Record(record) => record.part(GrantPart::Users),
+        Kept::Nothing | Kept::Unclear { .. } => None,
+    };
+    let same = users.is_some_and(|text| users::accepts(text, login));
     if same {
         Credentials::Same
     } else {
         Credentials::Other
     }
 }
+
+#[cfg(test)]
+mod login_tests;
 
 #[cfg(test)]
 mod tests {

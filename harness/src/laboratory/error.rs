@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::AddressError;
 use crate::accel::AccelError;
 use crate::artifacts::ArtifactsError;
+use crate::budget::BudgetError;
 use crate::cache::CacheError;
 use crate::death::{Death, Evidence};
 use crate::image::ImageError;
@@ -48,6 +49,9 @@ pub enum LabError {
     /// No accelerator runs guests.
     #[error(transparent)]
     Accelerator(#[from] AccelError),
+    /// No memory for its machines.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// No image.
     #[error(transparent)]
     Image(#[from] ImageError),

@@ -9,9 +9,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::addresses::Wish;
+use super::reserve::reserve;
 use super::{Inner, LabError};
 use crate::accel::{self, Accelerator};
 use crate::agent::{self, Bytes, SetupFile};
+use crate::budget::Lease;
 use crate::image::{self, Image, ImageSpec};
 use crate::machine::{self, Arrival, Link, Machine, Place, Plan, Running, StartFrom};
 use crate::names::Name;
@@ -26,9 +28,11 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     lab.book().assign(&names)?;
     let accelerator = choose_accelerator(lab).await?;
     let images = obtain_images(lab, &plans).await?;
+    let (memory, _booting) = reserve(lab, &plans, accelerator).await?;
 
     let mut booting = JoinSet::new();
-    for (index, ((plan, (name, _)), image)) in plans.into_iter().zip(names).zip(images).enumerate() {
+    let planned = plans.into_iter().zip(names).zip(images).zip(memory);
+    for (index, (((plan, (name, _)), image), memory)) in planned.enumerate() {
         let lab = Arc::clone(lab);
         let number = lab.next_number();
         let background = Arc::clone(&lab.background);
@@ -40,7 +44,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
             image,
             plan,
         };
-        booting.spawn(async move { (index, background.run(starting.start()).await) });
+        booting.spawn(async move { (index, background.run(starting.start(memory)).await) });
     }
     let ended: BTreeMap<usize, _> = booting.join_all().await.into_iter().collect();
     let (mut started, mut errors) = (Vec::new(), Vec::new());
@@ -140,7 +144,7 @@ struct Launched {
 }
 
 impl Starting {
-    async fn start(self) -> Result<Machine, LabError> {
+    async fn start(self, memory: Lease) -> Result<Machine, LabError> {
         let (lab, name) = (&self.lab, &self.name);
         let places = self.places();
         let management = Mac::of(name.as_str(), "management");
@@ -160,6 +164,7 @@ impl Starting {
 
         let began = Instant::now();
         let Launched { qemu, paths, arrival } = self.launch(spec, template).await?;
+        qemu.keep_until_gone(memory);
         let ssh_port = qemu
             .monitor()
             .ssh_port()

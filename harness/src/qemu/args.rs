@@ -100,7 +100,7 @@ pub struct Paths {
 }
 
 /// The translation cache under emulation, in MiB. The default grows to 1 GiB; 128 loses nothing, 64 about 5 %.
-const TRANSLATION_CACHE_MIB: u32 = 128;
+pub(crate) const TRANSLATION_CACHE_MIB: u32 = 128;
 
 /// The name of a machine's `index`-th card on a VLAN, by which QEMU's monitor knows its cable.
 pub fn card_id(index: usize) -> String {

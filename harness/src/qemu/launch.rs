@@ -247,6 +247,15 @@ impl Qemu {
         self.process.pid()
     }
 
+    /// Drops `kept` when it has ended. Must be called on the runtime that it was launched on.
+    pub(crate) fn keep_until_gone(&self, kept: impl Send + 'static) {
+        let process = self.process.clone();
+        tokio::spawn(async move {
+            process.ended().await;
+            drop(kept);
+        });
+    }
+
     /// What a failure shows of it, as of now.
     pub fn evidence(&self) -> Evidence {
         Evidence::gather(&self.machine, &self.console, &self.stderr, &self.artifacts)

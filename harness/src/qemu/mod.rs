@@ -4,5 +4,6 @@ mod args;
 mod launch;
 mod process;
 
+pub(crate) use args::TRANSLATION_CACHE_MIB;
 pub use args::{Access, Card, Disk, MachineSpec, Memory, Paths, Start, args, card_id};
 pub use launch::{Launch, LaunchError, Qemu};

@@ -32,17 +32,9 @@ pub struct Component {
     pub resources: BTreeMap<InstanceKey, Instance>,
     /// Its file.
     pub place: Place,
-    /// The provisions of the contract resources among its requests that somebody has to provide, with the place of the
-    /// first request for each.
-    pub(crate) asks: BTreeMap<ProvisionName, Place>,
-}
-
-impl Component {
-    /// Every provision that it needs, with the place of each: what it requires, and the contract resources that it
-    /// asks for, whose provision has the resource's name.
-    pub fn needs(&self) -> BTreeMap<&ProvisionName, &Place> {
-        self.requires.iter().chain(&self.asks).collect()
-    }
+    /// Every provision that somebody has to provide, with the place of each: what it requires, and the contract
+    /// resources that it asks for, whose provision has the resource's name.
+    pub needs: BTreeMap<ProvisionName, Place>,
 }
 
 /// An offer of one component.

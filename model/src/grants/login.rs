@@ -11,6 +11,7 @@ use crate::diagnostic::{Diagnostic, code};
 use crate::fleet::component::Credential;
 use crate::names::{ComponentName, NodeName};
 use crate::node_plan::{End, Grant, GrantFile, GrantKind, GrantPart, Login};
+use crate::provisioners;
 use crate::resolution::Link;
 use crate::resolution::walk::Offer;
 
@@ -92,17 +93,14 @@ fn two_ends<'a>(
     let consumer = End::new(&need.node.name, &need.component.name);
     let provider = End::new(&offer.node.name, &offer.component.name);
     let taken = taken(provision, &consumer);
-    let given = format!(
-        "{ROOT}/given/{}/{provision}/{}/{}",
-        provider.component, consumer.node, consumer.component
-    );
     let login = Login {
         name,
         provision: provision.to_owned(),
         consumer: consumer.clone(),
         provider: provider.clone(),
     };
-    let grant = |folder: &str| Grant {
+    let given = given(&login);
+    let grant = |folder: &str, units| Grant {
         name: format!(
             "{}/{}/{provision}/{}/{}",
             consumer.node, consumer.component, provider.node, provider.component
@@ -112,11 +110,13 @@ fn two_ends<'a>(
             Credential::AccessKey => GrantKind::AccessKey(login.clone()),
         },
         files: files(credential, folder),
-        units: Vec::new(),
+        units,
         generation: 0,
     };
-    let (mut at_consumer, at_provider) = (grant(&taken), grant(&given));
+    let units = provisioners::units(need.provision, credential, &offer.component.name);
+    let (mut at_consumer, at_provider) = (grant(&taken, Vec::new()), grant(&given, units));
     if need.node.name == offer.node.name {
+        at_consumer.units = at_provider.units;
         at_consumer.files.extend(at_provider.files);
         at_consumer.files.sort();
         return Ok(vec![(&need.node.name, at_consumer)]);
@@ -135,14 +135,41 @@ pub(crate) fn taken(provision: &str, consumer: &End) -> String {
     )
 }
 
+/// The folder of a credential on its provider's node.
+fn given(login: &Login) -> String {
+    let Login {
+        provision,
+        consumer,
+        provider,
+        ..
+    } = login;
+    format!(
+        "{ROOT}/given/{}/{provision}/{}/{}",
+        provider.component, consumer.node, consumer.component
+    )
+}
+
+/// Where a part of a credential is on its provider's node.
+pub(crate) fn given_file(login: &Login, part: GrantPart) -> String {
+    format!("{}/{}", given(login), file_name(part))
+}
+
 fn files(credential: Credential, folder: &str) -> Vec<GrantFile> {
-    let file = |part, name: &str| secret_file(part, format!("{folder}/{name}"));
+    let file = |part| secret_file(part, format!("{folder}/{}", file_name(part)));
     match credential {
-        Credential::Role => vec![file(GrantPart::Password, "password")],
-        Credential::AccessKey => vec![
-            file(GrantPart::AccessKeyId, "access-key-id"),
-            file(GrantPart::SecretAccessKey, "secret-access-key"),
-        ],
+        Credential::Role => vec![file(GrantPart::Password)],
+        Credential::AccessKey => vec![file(GrantPart::AccessKeyId), file(GrantPart::SecretAccessKey)],
+    }
+}
+
+fn file_name(part: GrantPart) -> &'static str {
+    match part {
+        GrantPart::PrivateKey => "key.pem",
+        GrantPart::CertificateChain => "certificate.pem",
+        GrantPart::Users => "users",
+        GrantPart::Password => "password",
+        GrantPart::AccessKeyId => "access-key-id",
+        GrantPart::SecretAccessKey => "secret-access-key",
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn read(root: Spot<'_>, name: &ComponentName) -> Option<RawComponent>
         .into_iter()
         .filter_map(|spot| spot.name::<ProvisionName>("the name of a provision (a string)"))
         .collect();
+    let requires = once(requires, |diagnostic| fields.add(diagnostic));
     let entries = fields.items("provides", "a list of provisions");
     let written = entries.len();
     let provisions: Vec<_> = entries.into_iter().filter_map(provision).collect();
@@ -56,7 +57,8 @@ pub(crate) fn read(root: Spot<'_>, name: &ComponentName) -> Option<RawComponent>
     Some(RawComponent {
         component: Component {
             name: name.clone(),
-            requires: once(requires, |diagnostic| fields.add(diagnostic)),
+            needs: needs(&requires, &resources),
+            requires,
             provides: provides(provisions, |diagnostic| fields.add(diagnostic)),
             binds: named(
                 fields.entries("binds", "a table of paths by provision"),
@@ -70,7 +72,6 @@ pub(crate) fn read(root: Spot<'_>, name: &ComponentName) -> Option<RawComponent>
                 fields.entries("receives", "a table of paths by provision"),
                 |_, spot| file_at(spot),
             ),
-            asks: asks(&resources),
             resources,
             place: fields.place(),
         },
@@ -78,17 +79,21 @@ pub(crate) fn read(root: Spot<'_>, name: &ComponentName) -> Option<RawComponent>
     })
 }
 
-/// What is asked of others: a contract resource whose row is not always there.
-fn asks(resources: &BTreeMap<InstanceKey, Instance>) -> BTreeMap<ProvisionName, Place> {
-    let mut asks = BTreeMap::new();
+/// What is required, and what is asked of others: contract resources that are not always there.
+fn needs(
+    requires: &BTreeMap<ProvisionName, Place>,
+    resources: &BTreeMap<InstanceKey, Instance>,
+) -> BTreeMap<ProvisionName, Place> {
+    let mut needs = requires.clone();
     for (resource, asked) in resources.values().flatten() {
         let provision: Option<ProvisionName> = resource.name().parse().ok();
         if let Some(provision) = provision.filter(|_| table::is_answered_by_somebody(*resource)) {
-            asks.entry(provision)
+            needs
+                .entry(provision)
                 .or_insert_with(|| asked.origin.place.clone());
         }
     }
-    asks
+    needs
 }
 
 fn provides(

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::walk::{self, Declared, Offer, Present, Roster};
+use super::walk::{self, Declared, Offer, Presence, Present, Roster};
 use crate::diagnostic::Place;
 use crate::fleet::component::{Component, Scope};
 use crate::fleet::{Group, Model, Node};
-use crate::names::{GroupName, NodeName, ProvisionName};
+use crate::names::{ComponentName, GroupName, NodeName, ProvisionName};
 use crate::resources::registry::Resource;
 use crate::routing::Deployment;
 use crate::routing::provided::CrossGroup;
@@ -96,6 +96,27 @@ impl<'a> Mesh<'a> {
         roster.map(|present| present.component)
     }
 
+    /// Whether the consumer is assigned to its node, and not added by a requirement of another.
+    pub(crate) fn is_assigned(&self, need: &Need<'a>) -> bool {
+        need.node.assigned_at(&need.component.name).is_some()
+    }
+
+    /// Why a node has a component, from the component back to the one that is assigned: each step with its component.
+    pub(crate) fn chain(&self, node: &NodeName, component: &ComponentName) -> Vec<Present<'a>> {
+        let roster = self.rosters.get(node);
+        let mut chain: Vec<Present<'a>> = Vec::new();
+        let mut next = roster.and_then(|roster| roster.get(component));
+        // What was added names what was there before it, so that the way back ends.
+        while let Some(present) = next {
+            chain.push(*present);
+            next = match present.presence {
+                Presence::Assigned(_) => None,
+                Presence::Added { consumer, .. } => roster.and_then(|roster| roster.get(consumer)),
+            };
+        }
+        chain
+    }
+
     /// Every requirement of every component on every node: the fan-out, in one place, after the walk (PR-10).
     pub(crate) fn needs(&self) -> impl Iterator<Item = Need<'a>> {
         self.model.nodes().flat_map(|node| self.needs_of(node))
@@ -104,7 +125,7 @@ impl<'a> Mesh<'a> {
     /// The requirements of one node's components, each component's own.
     pub(crate) fn needs_of(&self, node: &'a Node) -> impl Iterator<Item = Need<'a>> {
         self.components(&node.name).flat_map(move |component| {
-            component.needs().into_iter().map(move |(provision, place)| Need {
+            component.needs.iter().map(move |(provision, place)| Need {
                 node,
                 component,
                 provision,

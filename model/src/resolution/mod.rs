@@ -81,6 +81,23 @@ pub fn resolve(model: &Model) -> Result<Resolution, Vec<Diagnostic>> {
     }
 }
 
+/// Why the requirements of `provision` on `node` are refused, if they are; empty where each is answered or there is
+/// none. The rest of the fleet need not resolve.
+pub fn refusals(model: &Model, node: &str, provision: &str) -> Vec<Diagnostic> {
+    let mesh = Mesh::of(model);
+    let Some(node) = model.node(node) else {
+        return Vec::new();
+    };
+    let refusal = |need: Need<'_>| {
+        let refusal = choice::choose(&mesh, &need).err()?;
+        Some(refusal.diagnostic(&mesh, &need))
+    };
+    mesh.needs_of(node)
+        .filter(|need| need.provision.as_str() == provision)
+        .filter_map(refusal)
+        .collect()
+}
+
 /// The second pass: every need with what answers it; refusals go to the report.
 fn links<'a>(mesh: &Mesh<'a>, report: &mut Report) -> Vec<Link<'a>> {
     let mut links = Vec::new();

@@ -13,7 +13,7 @@ use crate::grants::login;
 use crate::names::NodeName;
 use crate::node_plan::{End, Grant, NodePlan, Take, WrittenFile};
 use crate::setup::Setup;
-use crate::{bindings, networks};
+use crate::{bindings, networks, provisioners};
 
 /// What the links put on one node.
 #[derive(Default)]
@@ -71,12 +71,15 @@ fn plan<'a>(
         mut grants,
     } = share;
     let components: Vec<_> = mesh.components(&node.name).collect();
+    grants.sort();
     for component in &components {
         files.extend(contributions.files(node, component));
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     takes.sort();
     let mut made = setup.node(node, &components);
+    made.modules
+        .extend(provisioners::modules(mesh.model, node, &components, &grants));
     made.modules.extend(hosts(&takes));
     made.modules.extend(files.iter().map(etc));
     grants.extend(made.claims.iter().map(|claim| claim.on(&node.name)));

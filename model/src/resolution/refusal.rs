@@ -7,7 +7,7 @@ use super::mesh::{Mesh, Need};
 use super::walk::{Offer, Presence};
 use crate::diagnostic::{Diagnostic, code};
 use crate::fleet::Group;
-use crate::names::ComponentName;
+use crate::names::{ComponentName, NodeName};
 use crate::near::{enumerate, nearest};
 use crate::pins::Pin;
 use crate::resources::registry::Resource;
@@ -138,6 +138,10 @@ impl<'a> Refusal<'a> {
             ),
         };
         let refusal = Diagnostic::error(code, message, help).at(need.place, "required here");
+        let refusal = match mesh.is_assigned(need) {
+            true => refusal,
+            false => presence(mesh, &need.node.name, &need.component.name, refusal),
+        };
         self.places(mesh, need, refusal)
     }
 
@@ -145,8 +149,7 @@ impl<'a> Refusal<'a> {
         match self {
             Refusal::Ambiguous { offers } => {
                 let refusal = offers.iter().take(NAMED).fold(refusal, |refusal, offer| {
-                    let (place, why) = offer.presence.told();
-                    refusal.at(place, format!("`{}` {why}", offer.running()))
+                    presence(mesh, &offer.node.name, &offer.component.name, refusal)
                 });
                 others(mesh, need, refusal)
             }
@@ -175,6 +178,15 @@ pub(crate) fn requires(need: &Need<'_>) -> String {
         "`{}/{}` requires `{}`",
         need.node.name, need.component.name, need.provision
     )
+}
+
+/// Why a component is on its node, step by step back to what is assigned there.
+fn presence(mesh: &Mesh<'_>, node: &NodeName, component: &ComponentName, refusal: Diagnostic) -> Diagnostic {
+    let chain = mesh.chain(node, component);
+    chain.iter().take(NAMED).fold(refusal, |refusal, present| {
+        let (place, why) = present.presence.told();
+        refusal.at(place, format!("`{node}/{}` {why}", present.component.name))
+    })
 }
 
 /// Why each offer that is no candidate is none.

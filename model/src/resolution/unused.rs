@@ -17,7 +17,7 @@ pub(super) fn pins(mesh: &Mesh<'_>, links: &[Link<'_>], report: &mut Report) {
     for pin in mesh.model.pins() {
         let is_needed = mesh.model.node(pin.consumer.as_str()).is_some_and(|node| {
             mesh.components(&node.name)
-                .any(|component| component.needs().contains_key(&pin.provision))
+                .any(|component| component.needs.contains_key(&pin.provision))
         });
         if !is_needed {
             report.add(unused(mesh, pin));
@@ -43,7 +43,7 @@ fn unused(mesh: &Mesh<'_>, pin: &Pin) -> Diagnostic {
     let requiring: Vec<_> = mesh
         .model
         .components()
-        .filter(|component| component.needs().contains_key(&pin.provision))
+        .filter(|component| component.needs.contains_key(&pin.provision))
         .map(|component| format!("`{}`", component.name))
         .collect();
     let why = match requiring.as_slice() {

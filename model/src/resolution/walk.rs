@@ -84,7 +84,7 @@ pub(crate) fn roster<'a>(model: &'a Model, declared: &Declared<'a>, node: &'a No
         reached.push(component);
     }
     while let Some(consumer) = reached.pop() {
-        for (provision, requirement) in consumer.needs() {
+        for (provision, requirement) in &consumer.needs {
             let may_answer =
                 |offer: &&(&Component, &Provision)| offer.1.may_answer(&offer.0.name, &consumer.name);
             let mut providers = declared.providers(provision).iter().filter(may_answer);

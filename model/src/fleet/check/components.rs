@@ -61,7 +61,7 @@ pub(super) fn required_provisions(components: &BTreeMap<ComponentName, Component
 /// A component binds and contributes to what it requires, and receives for what it provides.
 pub(super) fn own(components: &BTreeMap<ComponentName, Component>, report: &mut Report) {
     for component in components.values() {
-        let needs: BTreeSet<_> = component.needs().into_keys().collect();
+        let needs: BTreeSet<_> = component.needs.keys().collect();
         let provides: BTreeSet<_> = component.provides.keys().collect();
         let binds = component.binds.iter().map(|(name, file)| (name, &file.place));
         let contributes = component.contributes.iter().map(|(name, it)| (name, &it.place));

@@ -3,6 +3,7 @@
 mod faults;
 mod order;
 mod pins;
+mod properties;
 
 use super::*;
 use crate::FleetFiles;

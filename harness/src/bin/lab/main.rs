@@ -1,6 +1,8 @@
 //! `lab`: looks after what guests need on this machine.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program's edge")]
 
+mod new;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ enum Verb {
     /// Guest images in the cache.
     #[command(subcommand)]
     Images(Images),
+    /// Writes a project of your own, with a first scenario.
+    New(new::New),
 }
 
 #[derive(Subcommand)]
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Images(Images::Build { packages, suite }) => build(&packages, &suite),
         Verb::Images(Images::List) => list(),
         Verb::Images(Images::Prune { days }) => prune(days),
+        Verb::New(asked) => start_project(&asked),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,6 +106,13 @@ fn build(packages: &[String], suite: &str) -> Done {
     let spec = ImageSpec::debian().suite(suite).packages(packages);
     let image = Image::obtain(&Cache::open()?, &spec, &|line| eprintln!("{line}"))?;
     println!("{}", image.root().display());
+    Ok(())
+}
+
+fn start_project(asked: &new::New) -> Done {
+    let folder = new::new(asked)?;
+    println!("{}", folder.display());
+    eprintln!("hint: cd there, then `cargo nextest run`; tests/hello.rs is the first scenario");
     Ok(())
 }
 
