@@ -106,7 +106,7 @@ impl Machine {
         };
         let failed = match &link {
             Link::Failed(error) => Some(Arc::clone(error)),
-            Link::Up(_) | Link::Down => None,
+            Link::Up(_) | Link::UpBySsh(_) | Link::Down => None,
         };
         self.running.link.send_replace(link);
         failed.map_or(Ok(()), |error| Err(PointError::Silent(error)))
