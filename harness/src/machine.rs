@@ -44,7 +44,7 @@ pub(crate) use builder::Plan;
 pub(crate) use disks::{MOST_HOT_DISKS, NewDisk, hot_slot};
 pub(crate) use link::Link;
 pub(crate) use memory::pss_mib;
-pub(crate) use setup::{MANAGEMENT_ADDRESS, now, setup};
+pub(crate) use setup::{MANAGEMENT_ADDRESS, setup};
 pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
 use way::Way;
 
