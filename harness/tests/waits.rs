@@ -37,7 +37,11 @@ async fn each_wait_ends_when_what_it_waits_for_is_there(lab: Lab) -> Result<()> 
         app.wait_for_console("hello", cursor),
         app.run(later),
     );
-    (port?, socket?, file?, console?, started?.check_ok()?);
+    port?;
+    socket?;
+    file?;
+    console?;
+    started?.check_ok()?;
 
     let ready = app.wait_for_http("http://localhost:8080/health", |response| response.status == 200);
     assert_eq!(ready.await?.text(), "ready");
