@@ -1,4 +1,5 @@
 //! A console over a real fleet, by lines on its standard input.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt;
