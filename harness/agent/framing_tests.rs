@@ -31,6 +31,7 @@ fn frames() -> Vec<Frame> {
     let setup = Setup {
         entropy: Bytes(vec![9; 32]),
         clock: Some(1 << 60),
+        machine_id: Some("0123456789abcdef0123456789abcdef".into()),
         hostname: Some("app".into()),
         hosts: vec![("10.0.0.1".parse().unwrap(), vec!["app".into(), "app.mesh".into()])],
         interfaces: vec![interface],

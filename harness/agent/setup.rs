@@ -40,6 +40,9 @@ pub(crate) fn apply(setup: &Setup) -> Result<(), Failure> {
     if let Some(nanoseconds) = setup.clock {
         sys::set_clock(Duration::from_nanos(nanoseconds)).step("clock")?;
     }
+    if let Some(id) = &setup.machine_id {
+        set_machine_id(Path::new("/"), id).step("machine id")?;
+    }
     if let Some(hostname) = &setup.hostname {
         sys::set_hostname(hostname).step("host name")?;
     }
@@ -65,6 +68,23 @@ pub(crate) fn apply(setup: &Setup) -> Result<(), Failure> {
 
 fn add_entropy(bytes: &[u8]) -> io::Result<()> {
     sys::add_entropy(&OpenOptions::new().write(true).open("/dev/urandom")?, bytes)
+}
+
+/// Gives the machine under `root` another id. The journal, whose folder is named by it, is found under both names: who reads it looks
+/// for the new one, and the journal's own service goes on under the old one.
+fn set_machine_id(root: &Path, id: &str) -> io::Result<()> {
+    let file = root.join("etc/machine-id");
+    let before = fs::read_to_string(&file).unwrap_or_default();
+    fs::write(&file, format!("{id}\n"))?;
+    for journals in ["run/log/journal", "var/log/journal"] {
+        let folder = |id: &str| root.join(journals).join(id);
+        let old = folder(before.trim_end());
+        if !before.trim_end().is_empty() && old.is_dir() {
+            fs::rename(&old, folder(id))?;
+            std::os::unix::fs::symlink(id, old)?;
+        }
+    }
+    Ok(())
 }
 
 fn hosts_file(hostname: Option<&str>, hosts: &[(IpAddr, Vec<String>)]) -> String {
@@ -163,6 +183,27 @@ fn run(argv: &[String]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_machine_id_takes_the_journal_with_it() {
+        let root = std::env::temp_dir().join(format!("provisor-machine-id-{}", std::process::id()));
+        let journals = root.join("run/log/journal");
+        let file = |id: &str| journals.join(id).join("system.journal");
+        fs::create_dir_all(journals.join("old")).unwrap();
+        fs::create_dir_all(root.join("etc")).unwrap();
+        fs::write(root.join("etc/machine-id"), "old\n").unwrap();
+        fs::write(file("old"), "lines").unwrap();
+
+        set_machine_id(&root, "new").unwrap();
+
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+        assert_eq!(read(root.join("etc/machine-id")), "new\n");
+        assert_eq!(
+            (read(file("new")), read(file("old"))),
+            ("lines".into(), "lines".into())
+        );
+        fs::remove_dir_all(&root).unwrap();
+    }
 
     #[test]
     fn a_host_name_without_an_address_points_at_the_host_itself() {

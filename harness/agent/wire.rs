@@ -21,7 +21,7 @@ use codec::{Wire, wire_struct};
 pub use framing::{Decoded, Decoder, encode, preamble};
 
 /// The protocol's version; the two sides must be equal.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// How many bytes of one direction of one command may be under way before they are taken and credited.
 pub const WINDOW: usize = 256 * 1024;
@@ -90,6 +90,8 @@ wire_struct! {
         pub entropy: Bytes,
         /// Nanoseconds since 1970.
         pub clock: Option<u64>,
+        /// The machine id, 32 hexadecimal digits: a restored guest wakes up with the id of the one that was saved.
+        pub machine_id: Option<String>,
         /// The host name.
         pub hostname: Option<String>,
         /// What `/etc/hosts` says besides the loopback lines and the host name.

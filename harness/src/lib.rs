@@ -30,7 +30,7 @@
 //! - no QEMU outlives its test, however the test ends ([`guard`]);
 //! - the console is always in a file, with QEMU's own output, the talk with its monitor and a timeline ([`artifacts`]);
 //! - no privileges, no fixed ports, no fixed names: any number of tests run beside each other;
-//! - what is slow to make is made once and kept ([`cache`], [`image`]).
+//! - what is slow to make is made once and kept ([`cache`], [`image`]), a booted guest too: machines are restored from it ([`StartFrom`]).
 
 pub mod accel;
 pub mod agent;
@@ -54,12 +54,14 @@ mod recorder;
 pub mod report;
 mod run_dir;
 pub mod ssh;
+mod template;
 pub mod timeline;
 pub mod wait;
 
 pub use exec::{Command, Execute, ExitStatus, Output, Transport};
 pub use image::ImageSpec;
 pub use laboratory::{AddressError, CAPTURE_VARIABLE, Fault, Lab, LabError, Links, Vlan, lab};
-pub use machine::{Machine, MachineBuilder, Machines};
+pub use machine::{Machine, MachineBuilder, Machines, StartFrom};
 pub use names::{Name, NameError};
 pub use run_dir::RunDirError;
+pub use template::TEMPLATES_VARIABLE;

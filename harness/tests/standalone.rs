@@ -93,7 +93,7 @@ fn run_without_privileges(program: &Path, base: &Path) -> Result<String> {
     fs::create_dir(&home)?;
     let mut run = if geteuid().is_root() {
         lend_image(&home.join("cache"))?;
-        chown(&home, Some(PLAIN_USER), Some(NOBODY_S))?;
+        chown(&home, Some(PLAIN_USER), Some(PLAIN_USER))?;
         let mut run = Command::new("setpriv");
         run.arg(format!("--reuid={PLAIN_USER}"))
             .arg(format!("--regid={PLAIN_USER}"))
@@ -128,7 +128,7 @@ fn lend_image(cache: &Path) -> Result<()> {
         .checked()?;
     Command::new("chown")
         .arg("--recursive")
-        .arg(format!("{PLAIN_USER}:{NOBODY_S}"))
+        .arg(format!("{PLAIN_USER}:{PLAIN_USER}"))
         .arg(cache)
         .checked()?;
     Ok(())

@@ -1,8 +1,5 @@
 //! The hosts of the bootstrap fleet: a deployer with no backend, a backend host, an application host.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
 use provisor_harness::exec::{Command, Output};
 use provisor_harness::machine::Machine;
@@ -13,16 +10,14 @@ pub use provisor_vmtests_program::{FLEET, PROVISOR, STATE_HOME, TOFU};
 use serde_json::Value;
 
 use crate::canary::Canary;
+use crate::operator::{Operator, USER, write_fleet};
 use crate::programs::Programs;
 
 /// Domain of the website that the fleet serves.
 pub const DOMAIN: &str = "app.example.test";
 
-const VLAN: &str = "mesh";
-const SUBNET: &str = "10.90.0.0/24";
-const USER: &str = "operator";
-/// Emulated hosts are slow, and CI is slower; a run that takes this long hangs.
-const RUN_DEADLINE: Duration = Duration::from_secs(600);
+pub(crate) const VLAN: &str = "mesh";
+pub(crate) const SUBNET: &str = "10.90.0.0/24";
 
 /// The three hosts, running, with nothing deployed yet.
 pub struct Hosts {
@@ -32,7 +27,7 @@ pub struct Hosts {
     pub backend: Machine,
     /// Will serve the website.
     pub app: Machine,
-    password: String,
+    operator: Operator,
     // The guests read their programs from here.
     _programs: Programs,
 }
@@ -62,10 +57,10 @@ pub async fn start(lab: &Lab, programs: Programs) -> Result<Hosts> {
         deployer,
         backend,
         app,
-        password: random_password()?,
+        operator: Operator::new()?,
         _programs: programs,
     };
-    hosts.write_fleet().await?;
+    write_fleet(&hosts.deployer, "bootstrap", &[&hosts.backend, &hosts.app]).await?;
     for target in [&hosts.backend, &hosts.app] {
         target.wait_for_open_port(22).await?;
     }
@@ -80,26 +75,17 @@ impl Hosts {
 
     /// Runs `provisor` on the deployer as the operator would, with the credentials in the environment.
     pub fn provisor(&self, arguments: &[&str]) -> Command {
-        self.as_operator(Command::new(PROVISOR).args(arguments.iter().copied()))
+        self.operator.provisor(arguments)
     }
 
     /// Runs `provisor --format json` and reads the report that it prints.
     pub async fn report(&self, arguments: &[&str]) -> Result<Report> {
-        let output = self
-            .deployer
-            .run(self.provisor(&[&["--format", "json"], arguments].concat()))
-            .await?;
-        Report::read(&output)
+        self.operator.report(&self.deployer, arguments).await
     }
 
     /// Runs a program that talks to the state backend, with the credentials in the environment.
     pub fn as_operator(&self, command: Command) -> Command {
-        command
-            .cwd(FLEET)
-            .deadline(RUN_DEADLINE)
-            .env("HOME", "/root")
-            .env("TF_HTTP_USERNAME", USER)
-            .env("TF_HTTP_PASSWORD", &self.password)
+        self.operator.runs(command)
     }
 
     /// Address of the fleet's state on the backend that it deploys.
@@ -111,7 +97,7 @@ impl Hosts {
     pub async fn ask_backend(&self, login: Login) -> Result<HttpAnswer> {
         // By standard input: an argument would show the password to everybody on the host.
         let config = match login {
-            Login::Mine => format!("user = \"{USER}:{}\"\n", self.password),
+            Login::Mine => format!("user = \"{USER}:{}\"\n", self.operator.password),
             Login::Wrong => format!("user = \"{USER}:not the password\"\n"),
             Login::None => String::new(),
         };
@@ -137,7 +123,10 @@ impl Hosts {
 
     /// The secrets that exist once the fleet is deployed, to be looked for where they must not be.
     pub async fn canaries(&self) -> Result<Vec<Canary>> {
-        let mut canaries = vec![Canary::new("the backend's password", self.password.as_bytes())];
+        let mut canaries = vec![Canary::new(
+            "the backend's password",
+            self.operator.password.as_bytes(),
+        )];
         let key = self
             .app
             .get("/var/lib/provisor/grants/website/main/key.pem")
@@ -151,38 +140,7 @@ impl Hosts {
 
     /// Turns the operator's password into something that is not secret any more: planted where it must be found.
     pub fn plant(&self, text: &str) -> String {
-        text.replace("@password@", &self.password)
-    }
-
-    async fn write_fleet(&self) -> Result<()> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR"));
-        for folder in ["fleets/bootstrap", "fleets/bootstrap/components", "system"] {
-            for file in files(&source.join(folder))? {
-                let name = file
-                    .file_name()
-                    .context("a file without a name")?
-                    .to_string_lossy()
-                    .into_owned();
-                let below = folder
-                    .trim_start_matches("fleets/bootstrap")
-                    .trim_start_matches('/');
-                let below = if below == "system" { "" } else { below };
-                let text = self.fill_in(&std::fs::read_to_string(&file)?)?;
-                self.deployer
-                    .put(&format!("{FLEET}/{below}/{name}").replace("//", "/"), text, 0o644)
-                    .await?;
-            }
-        }
-        Ok(())
-    }
-
-    fn fill_in(&self, text: &str) -> Result<String> {
-        let mut text = text.to_owned();
-        for host in [&self.backend, &self.app] {
-            text = text.replace(&format!("@{}.address@", host.name()), &address(host)?);
-            text = text.replace(&format!("@{}.host_key@", host.name()), host.host_key());
-        }
-        Ok(text)
+        text.replace("@password@", &self.operator.password)
     }
 }
 
@@ -216,7 +174,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn read(output: &Output) -> Result<Report> {
+    pub(crate) fn read(output: &Output) -> Result<Report> {
         let json = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("no report was printed: {output}"))?;
         Ok(Report {
@@ -285,23 +243,4 @@ pub fn address(machine: &Machine) -> Result<String> {
         .address(VLAN)
         .with_context(|| format!("{} is not on {VLAN}", machine.name()))?
         .to_string())
-}
-
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// A password nobody has seen before, so that finding it anywhere means that it leaked.
-fn random_password() -> Result<String> {
-    let mut bytes = [0; 24];
-    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -5,5 +5,7 @@
 pub mod bootstrap;
 pub mod canary;
 pub mod leaks;
+pub mod mesh;
+mod operator;
 pub mod programs;
 pub mod tls;

@@ -71,9 +71,14 @@ impl Image {
         self.folder.join(build::PACKAGES)
     }
 
+    /// The empty disk for the writable layer of guests, never to be written to itself.
+    pub fn disk(&self) -> PathBuf {
+        self.folder.join(build::DISK)
+    }
+
     /// Writes a fresh disk for the writable layer of one guest to `path`; it is sparse and takes a few megabytes.
     pub fn new_disk(&self, path: &Path) -> Result<(), ImageError> {
-        disk::copy_sparse(&self.folder.join(build::DISK), path).map_err(|source| ImageError::Io {
+        disk::copy_sparse(&self.disk(), path).map_err(|source| ImageError::Io {
             action: "cannot write the disk",
             path: path.to_owned(),
             source,

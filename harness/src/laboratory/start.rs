@@ -9,17 +9,18 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::addresses::Wish;
-use super::reserve::reserve;
+use super::reserve::{Need, reserve};
 use super::{Inner, LabError};
 use crate::accel::{self, Accelerator};
 use crate::agent::{self, Bytes, SetupFile};
 use crate::budget::Lease;
 use crate::image::{self, Image, ImageSpec};
-use crate::machine::{self, Link, Machine, Place, Plan, Running};
+use crate::machine::{self, Arrival, Link, Machine, Place, Plan, Running, StartFrom};
 use crate::names::Name;
 use crate::net::Mac;
 use crate::qemu::{self, Access, Card, Disk, Launch, MachineSpec, Paths, Qemu, Start};
 use crate::ssh::{KeyPair, Login};
+use crate::template::{self, Maker, TEMPLATES_VARIABLE, Template};
 
 /// Starts machines side by side; answers when all are ready, in the order of `plans`.
 pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Machine>, LabError> {
@@ -27,7 +28,8 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     lab.book().assign(&names)?;
     let accelerator = choose_accelerator(lab).await?;
     let images = obtain_images(lab, &plans).await?;
-    let (memory, _booting) = reserve(lab, &plans, accelerator).await?;
+    let needs: Vec<_> = plans.iter().map(Need::from).collect();
+    let (memory, _booting) = reserve(lab, &needs, accelerator).await?;
 
     let mut booting = JoinSet::new();
     let planned = plans.into_iter().zip(names).zip(images).zip(memory);
@@ -43,7 +45,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
             image,
             plan,
         };
-        booting.spawn(async move { (index, background.run(starting.boot(memory)).await) });
+        booting.spawn(async move { (index, background.run(starting.start(memory)).await) });
     }
     let ended: BTreeMap<usize, _> = booting.join_all().await.into_iter().collect();
     let (mut started, mut errors) = (Vec::new(), Vec::new());
@@ -61,7 +63,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
 }
 
 /// Has the machines that were there learn the names of those that came.
-async fn introduce_to(machines: Vec<Machine>) -> Result<(), LabError> {
+pub(super) async fn introduce_to(machines: Vec<Machine>) -> Result<(), LabError> {
     let alive = machines
         .into_iter()
         .filter(|machine| machine.death().seen().is_none());
@@ -93,7 +95,7 @@ fn names(plans: &[Plan]) -> Result<Vec<(Name, Vec<Wish>)>, LabError> {
     plans.iter().map(name).collect()
 }
 
-async fn choose_accelerator(lab: &Arc<Inner>) -> Result<Accelerator, LabError> {
+pub(super) async fn choose_accelerator(lab: &Arc<Inner>) -> Result<Accelerator, LabError> {
     let choice = lab.background.run_blocking(accel::choose).await?;
     lab.timeline.note(
         "lab",
@@ -135,64 +137,36 @@ struct Starting {
     plan: Plan,
 }
 
+/// A QEMU whose guest comes up.
+struct Launched {
+    qemu: Qemu,
+    paths: Paths,
+    arrival: Arrival,
+}
+
 impl Starting {
-    async fn boot(self, memory: Lease) -> Result<Machine, LabError> {
+    async fn start(self, memory: Lease) -> Result<Machine, LabError> {
         let (lab, name) = (&self.lab, &self.name);
         let places = self.places();
-        let cards = self.cards(&places)?;
-        let disks = self.disks().await?;
-        let files = lab.artifacts.machine(name.as_str())?;
-        let paths = Paths {
-            qmp: self.socket("q")?,
-            agent: self.socket("a")?,
-            console: files.console.clone(),
-            journal: files.journal.clone(),
-            monitor: self.socket("m")?,
-        };
         let management = Mac::of(name.as_str(), "management");
         let spec = MachineSpec {
             name: name.to_string(),
             memory_mib: self.plan.memory_mib,
             cpus: self.plan.cpus,
             accelerator: self.accelerator,
-            start: Start::Cold {
-                kernel: self.image.image.kernel(),
-                initrd: self.image.initrd.clone(),
-            },
-            disks,
+            kernel: self.image.image.kernel(),
+            initrd: self.image.initrd.clone(),
+            start: Start::Cold,
+            disks: self.disks().await?,
             management,
-            cards,
+            cards: self.cards(&places)?,
+            display: self.plan.display,
+            hot_slots: (0..self.plan.hot_disks).map(machine::hot_slot).collect(),
         };
-        let host_key = KeyPair::generate();
-        let setup = {
-            let book = lab.book();
-            machine::setup(
-                name,
-                management,
-                &places,
-                &self.plan.shares,
-                &book,
-                self.files(&host_key),
-            )
-        };
+        let template = self.template(&spec).await;
 
         let began = Instant::now();
-        lab.timeline.note(name.as_str(), "starts");
-        let launch = Launch {
-            machine: name.to_string(),
-            program: accel::find_qemu()?,
-            args: qemu::args(&spec, &paths),
-            paths: paths.clone(),
-            files,
-            artifacts: lab.artifacts.folder().to_owned(),
-            guard_folder: lab.cache.root().join("agent"),
-            timeline: lab.timeline.clone(),
-        };
-        let refused = |error| LabError::Launch {
-            machine: name.to_string(),
-            error,
-        };
-        let qemu = Qemu::launch(launch).await.map_err(refused)?;
+        let Launched { qemu, paths, arrival } = self.launch(spec, template).await?;
         qemu.keep_until_gone(memory);
         let ssh_port = qemu
             .monitor()
@@ -203,8 +177,23 @@ impl Starting {
                 error,
                 evidence: Box::new(qemu.evidence()),
             })?;
-        let booted = machine::boot(&qemu, name.as_str(), self.accelerator, &paths.agent, setup).await;
-        let agent = booted.map_err(|error| LabError::Boot(Box::new(error)))?;
+        let host_key = KeyPair::generate();
+        let files = self.files(&host_key);
+        let setup = machine::setup(name, management, &places, &self.plan.shares, &lab.book(), files);
+        let setup = match arrival {
+            Arrival::Booted => setup,
+            Arrival::Restored => template::wake_up(setup),
+        };
+        let up = machine::boot(
+            &qemu,
+            name.as_str(),
+            self.accelerator,
+            &paths.agent,
+            setup,
+            arrival,
+        )
+        .await;
+        let agent = up.map_err(|error| LabError::Boot(Box::new(error)))?;
         let ready_after = began.elapsed();
         lab.timeline.note(
             name.as_str(),
@@ -226,7 +215,101 @@ impl Starting {
             ready_after,
             timeline: lab.timeline.clone(),
             book: Arc::clone(&lab.book),
+            points: Default::default(),
         }))
+    }
+
+    /// What it is restored from. None if it is to boot, and if there can be no template: what is wrong with the guest shows better when
+    /// it boots itself.
+    async fn template(&self, spec: &MachineSpec) -> Option<Template> {
+        if self.plan.from == StartFrom::Cold
+            || std::env::var_os(TEMPLATES_VARIABLE).is_some_and(|value| value == "off")
+        {
+            return None;
+        }
+        let maker = Maker {
+            qemu: accel::find_qemu().ok()?,
+            sockets: self.lab.run.path().join(format!("t{}", self.number)),
+            guard_folder: self.guard_folder(),
+            artifacts: self.lab.artifacts.folder().to_owned(),
+            timeline: self.lab.timeline.clone(),
+        };
+        let (cache, image, spec) = (self.lab.cache.clone(), self.image.image.clone(), spec.clone());
+        let (timeline, name) = (self.lab.timeline.clone(), self.name.clone());
+        let obtain = move || {
+            let progress = |line: &str| timeline.note(name.as_str(), line);
+            let template = Template::obtain(&cache, &image, &spec, &maker, &progress);
+            template
+                .inspect_err(|error| {
+                    timeline.note(
+                        name.as_str(),
+                        format_args!("boots, since it has no template: {error}"),
+                    )
+                })
+                .ok()
+        };
+        self.lab.background.run_blocking(obtain).await
+    }
+
+    /// QEMU with a guest that was restored, or else with one that boots.
+    async fn launch(&self, spec: MachineSpec, template: Option<Template>) -> Result<Launched, LabError> {
+        let (lab, name) = (&self.lab, self.name.as_str());
+        if let Some(template) = template {
+            lab.timeline.note(
+                name,
+                format_args!("is restored from template {}", template.key().as_str()),
+            );
+            let (qemu, paths) = self.qemu(&template.restores(&spec)).await?;
+            match template::restore(&qemu, &template, &self.socket("i")?).await {
+                Ok(()) => {
+                    let arrival = Arrival::Restored;
+                    return Ok(Launched { qemu, paths, arrival });
+                }
+                Err(error) => lab
+                    .timeline
+                    .note(name, format_args!("boots, since it cannot be restored: {error}")),
+            }
+            qemu.kill().await;
+            for used in [&paths.qmp, &paths.agent, &paths.monitor] {
+                let _ = std::fs::remove_file(used);
+            }
+        }
+        lab.timeline.note(name, "boots");
+        let (qemu, paths) = self.qemu(&spec).await?;
+        let arrival = Arrival::Booted;
+        Ok(Launched { qemu, paths, arrival })
+    }
+
+    async fn qemu(&self, spec: &MachineSpec) -> Result<(Qemu, Paths), LabError> {
+        let (lab, name) = (&self.lab, &self.name);
+        let files = lab.artifacts.machine(name.as_str())?;
+        let paths = Paths {
+            qmp: self.socket("q")?,
+            agent: self.socket("a")?,
+            console: files.console.clone(),
+            journal: files.journal.clone(),
+            monitor: self.socket("m")?,
+        };
+        let launch = Launch {
+            machine: name.to_string(),
+            program: accel::find_qemu()?,
+            args: qemu::args(spec, &paths),
+            paths: paths.clone(),
+            files,
+            artifacts: lab.artifacts.folder().to_owned(),
+            guard_folder: self.guard_folder(),
+            scratch: lab.run.path().to_owned(),
+            timeline: lab.timeline.clone(),
+        };
+        let qemu = Qemu::launch(launch).await.map_err(|error| LabError::Launch {
+            machine: name.to_string(),
+            error,
+        })?;
+        Ok((qemu, paths))
+    }
+
+    fn guard_folder(&self) -> PathBuf {
+        self.lab.cache.root().join("agent")
     }
 
     fn socket(&self, which: impl std::fmt::Display) -> Result<PathBuf, LabError> {
@@ -260,7 +343,6 @@ impl Starting {
 
     /// The image, a disk for what the guest writes, and the shared folders.
     async fn disks(&self) -> Result<Vec<Disk>, LabError> {
-        let own = self.lab.run.path().join(format!("m{}.disk", self.number));
         let root = Disk {
             serial: image::ROOT_SERIAL.to_owned(),
             path: self.image.image.root(),
@@ -268,8 +350,8 @@ impl Starting {
         };
         let layer = Disk {
             serial: image::DISK_SERIAL.to_owned(),
-            path: own.clone(),
-            access: Access::Write,
+            path: self.image.image.disk(),
+            access: Access::CopyOnWrite,
         };
         let share = |index| self.lab.run.path().join(format!("m{}.share{index}", self.number));
         let shares: Vec<_> = self
@@ -284,11 +366,27 @@ impl Starting {
             path: path.clone(),
             access: Access::ReadOnly,
         });
-        let disks = [root, layer].into_iter().chain(shared).collect();
+        let more: Vec<_> = self
+            .plan
+            .disks
+            .iter()
+            .enumerate()
+            .map(|(index, disk)| {
+                (
+                    disk.clone(),
+                    self.lab.run.path().join(format!("m{}.more{index}", self.number)),
+                )
+            })
+            .collect();
+        let added = more.iter().map(|(disk, path)| Disk {
+            serial: disk.name.clone(),
+            path: path.clone(),
+            access: Access::Write,
+        });
+        let disks = [root, layer].into_iter().chain(shared).chain(added).collect();
 
-        let image = self.image.image.clone();
         let make = move || {
-            image.new_disk(&own)?;
+            more.iter().try_for_each(|(disk, path)| disk.make(path))?;
             shares
                 .iter()
                 .try_for_each(|(share, path)| machine::pack_share(&share.host, path))?;
@@ -328,7 +426,7 @@ impl Starting {
 }
 
 impl Inner {
-    fn next_number(&self) -> usize {
+    pub(super) fn next_number(&self) -> usize {
         let mut state = self.state();
         state.numbered += 1;
         state.numbered - 1

@@ -18,6 +18,15 @@ const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 /// A kernel prints its first line within a second; a minute is for a host that has much else to do.
 const SILENCE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// How a guest comes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Its kernel starts, and says so.
+    Booted,
+    /// It goes on where another one was saved, and need not say anything.
+    Restored,
+}
+
 /// Why a guest did not come up.
 #[derive(Debug)]
 pub struct BootError {
@@ -93,6 +102,7 @@ pub(crate) async fn boot(
     accelerator: Accelerator,
     agent_port: &std::path::Path,
     setup: Setup,
+    arrival: Arrival,
 ) -> Result<Agent, BootError> {
     let deadline = Deadline::after(BOOT_PATIENCE);
     let answer = async {
@@ -101,10 +111,16 @@ pub(crate) async fn boot(
         agent.setup(&setup).await.map_err(BootEnd::Agent)?;
         Ok(agent)
     };
+    let silence = async {
+        match arrival {
+            Arrival::Booted => silence(qemu.console(), scaled(SILENCE_PATIENCE)).await,
+            Arrival::Restored => std::future::pending().await,
+        }
+    };
     let progress = async {
         tokio::select! {
             answered = answer => answered,
-            () = silence(qemu.console(), scaled(SILENCE_PATIENCE)) => Err(BootEnd::Silent(accelerator)),
+            () = silence => Err(BootEnd::Silent(accelerator)),
         }
     };
     let end = match settled(qemu, deadline, progress).await {

@@ -4,13 +4,14 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Machine, Share};
+use super::{MOST_HOT_DISKS, Machine, NewDisk, Share};
 use crate::agent::{Bytes, SetupFile};
 use crate::image::ImageSpec;
 use crate::laboratory::addresses::Address;
 use crate::laboratory::{Inner, LabError, start};
+use crate::qemu::Display;
 
-/// A machine that has not started. Each method says one more thing about it; [`MachineBuilder::start`] boots it.
+/// A machine that has not started. Each method says one more thing about it; [`MachineBuilder::start`] starts it.
 #[must_use = "a machine does not run before it is started"]
 #[derive(Clone, Debug)]
 pub struct MachineBuilder {
@@ -36,6 +37,20 @@ pub(crate) struct Plan {
     pub(crate) shares: Vec<Share>,
     pub(crate) files: Vec<SetupFile>,
     pub(crate) authorized: Vec<String>,
+    pub(crate) disks: Vec<NewDisk>,
+    pub(crate) hot_disks: u8,
+    pub(crate) display: Display,
+    pub(crate) from: StartFrom,
+}
+
+/// What a machine starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartFrom {
+    /// A machine like it, saved when all that starts at boot was up: it is there in half a second. The first time, that machine is made.
+    #[default]
+    Template,
+    /// Its image: it boots.
+    Cold,
 }
 
 /// A Debian guest with a few services runs in 256 MiB.
@@ -52,6 +67,10 @@ impl MachineBuilder {
             shares: Vec::new(),
             files: Vec::new(),
             authorized: Vec::new(),
+            from: StartFrom::default(),
+            disks: Vec::new(),
+            hot_disks: 0,
+            display: Display::None,
         };
         Self { lab, plan }
     }
@@ -113,7 +132,41 @@ impl MachineBuilder {
         self
     }
 
-    /// Boots it, and returns when its agent answers and it is set up. Its services may still be starting.
+    /// Gives it an empty disk, which it sees as `/dev/disk/by-id/virtio-NAME`. It takes no space of the host before the guest writes.
+    pub fn disk(mut self, name: &str, mebibytes: u64) -> Self {
+        self.plan.disks.push(NewDisk {
+            name: name.to_owned(),
+            mebibytes,
+        });
+        self
+    }
+
+    /// Has room for so many disks, eight at most, that are plugged in while it runs: see [`Machine::add_disk`].
+    pub fn hot_disks(mut self, disks: u8) -> Self {
+        self.plan.hot_disks = disks.min(MOST_HOT_DISKS);
+        self
+    }
+
+    /// Gives it a display and a keyboard, for [`Machine::screenshot`], [`Machine::press`] and [`Machine::type_text`]. Its kernel's messages
+    /// are shown there too.
+    pub fn display(mut self) -> Self {
+        self.plan.display = Display::Vga;
+        self
+    }
+
+    /// Boots it, rather than restoring one like it that has booted before.
+    pub fn cold(self) -> Self {
+        self.start_from(StartFrom::Cold)
+    }
+
+    /// What it starts from: a template if nothing is said. For a test that runs on both.
+    pub fn start_from(mut self, from: StartFrom) -> Self {
+        self.plan.from = from;
+        self
+    }
+
+    /// Starts it, and returns when its agent answers and it is set up. A restored machine's services run; those of one that boots
+    /// may still be starting.
     ///
     /// # Errors
     /// [`LabError`].
@@ -159,7 +212,17 @@ impl<const N: usize> Machines<N> {
         self.each(|builder| builder.on_vlan(vlan))
     }
 
-    /// Boots them side by side, and returns when all are ready, in the order of their names.
+    /// Boots them; see [`MachineBuilder::cold`].
+    pub fn cold(self) -> Self {
+        self.each(MachineBuilder::cold)
+    }
+
+    /// What they start from; see [`MachineBuilder::start_from`].
+    pub fn start_from(self, from: StartFrom) -> Self {
+        self.each(|builder| builder.start_from(from))
+    }
+
+    /// Starts them side by side, and returns when all are ready, in the order of their names.
     ///
     /// # Errors
     /// [`LabError`], with what went wrong for each one that did not start.

@@ -10,7 +10,7 @@ use crate::names::Name;
 use crate::net::Mac;
 
 /// The card by which the host reaches a guest: QEMU's user network, where the guest has this address.
-const MANAGEMENT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 0, 2, 15), 24);
+pub(crate) const MANAGEMENT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 0, 2, 15), 24);
 
 /// What a guest's agent makes of it, at each boot. `files` are for the first one only: later it has its own.
 pub(crate) fn setup(
@@ -50,13 +50,16 @@ pub(crate) fn setup(
         interfaces: interfaces.collect(),
         mounts: mounts.collect(),
         files,
-        clock: SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .ok()
-            .map(|now| now.as_nanos() as u64),
+        clock: now(),
         entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
         ..Setup::default()
     }
+}
+
+/// The host's clock, as a guest is set by it.
+pub(crate) fn now() -> Option<u64> {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(since_1970.as_nanos() as u64)
 }
 
 #[cfg(test)]

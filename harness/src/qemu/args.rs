@@ -1,5 +1,7 @@
 //! QEMU's command line: a pure function of what the machine is and where its files are.
 
+mod brought;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -7,17 +9,27 @@ use crate::accel::Accelerator;
 use crate::image::AGENT_PORT;
 use crate::net::{Mac, Plug};
 
+pub use brought::{BroughtDisk, BroughtSpec, Format, brought_args};
+
 /// How a machine comes to life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Start {
     /// It boots.
-    Cold {
-        /// The kernel.
-        kernel: PathBuf,
-        /// The initial file system, which finds the disks and starts the agent.
-        initrd: PathBuf,
-    },
+    Cold,
+    /// It boots, to be saved when it is up.
+    ToSave(Memory),
+    /// It waits for the state of one that was saved.
+    Restored(Memory),
+}
+
+/// Where the memory of a saved machine is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// In a file of its own, which restored machines map copy-on-write: they share what they do not write.
+    File(PathBuf),
+    /// In the state, with all else.
+    InState,
 }
 
 /// What a machine is.
@@ -31,6 +43,10 @@ pub struct MachineSpec {
     pub cpus: u8,
     /// What runs it.
     pub accelerator: Accelerator,
+    /// The kernel that it boots with, also when it was restored and reboots.
+    pub kernel: PathBuf,
+    /// The initial file system, which finds the disks and starts the agent.
+    pub initrd: PathBuf,
     /// How it comes to life.
     pub start: Start,
     /// Its disks, in order.
@@ -39,6 +55,20 @@ pub struct MachineSpec {
     pub management: Mac,
     /// Its cards on VLANs, in order.
     pub cards: Vec<Card>,
+    /// What can be seen of it.
+    pub display: Display,
+    /// The names of the slots for disks that come while it runs.
+    pub hot_slots: Vec<String>,
+}
+
+/// Whether a machine has a display.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Display {
+    /// It has none, and boots the faster.
+    #[default]
+    None,
+    /// A VGA card, whose picture QEMU can save.
+    Vga,
 }
 
 /// A disk.
@@ -48,7 +78,7 @@ pub struct Disk {
     pub serial: String,
     /// The raw image.
     pub path: PathBuf,
-    /// Whether the guest may write to it.
+    /// Whether the guest may write to it, and where that goes.
     pub access: Access,
 }
 
@@ -59,6 +89,8 @@ pub enum Access {
     ReadOnly,
     /// It belongs to one machine. Nothing waits for the host's disk: it need not survive the host.
     Write,
+    /// Several machines may share it: what one writes goes to a file of its own in QEMU's temporary folder, and ends with its QEMU.
+    CopyOnWrite,
 }
 
 /// A card on a VLAN.
@@ -101,7 +133,7 @@ pub fn args(machine: &MachineSpec, paths: &Paths) -> Vec<OsString> {
         args.0.push(alone.into());
     }
     args.add("-display", [Text("none")]);
-    args.add("-machine", [Text("q35")]);
+    args.machine(machine);
     match machine.accelerator {
         Accelerator::Kvm => {
             args.add("-accel", [Text("kvm")]);
@@ -118,7 +150,7 @@ pub fn args(machine: &MachineSpec, paths: &Paths) -> Vec<OsString> {
     // A panic is a failure, and QEMU ends; a reboot is the guest's good right.
     args.add("-action", [Text("panic=shutdown,reboot=reset,shutdown=poweroff")]);
     args.add("-device", [Text("pvpanic")]);
-    args.start(&machine.start);
+    args.kernel(machine);
     args.add("-device", [Text("virtio-rng-pci")]);
     args.channels(paths);
     machine
@@ -132,6 +164,14 @@ pub fn args(machine: &MachineSpec, paths: &Paths) -> Vec<OsString> {
         .iter()
         .enumerate()
         .for_each(|(index, card)| args.card(index, card));
+    if machine.display == Display::Vga {
+        args.add("-device", [Text("VGA")]);
+    }
+    machine
+        .hot_slots
+        .iter()
+        .enumerate()
+        .for_each(|(index, slot)| args.hot_slot(index, slot));
     args.0
 }
 
@@ -157,18 +197,42 @@ impl Args {
         self.0.extend([option.into(), value]);
     }
 
-    fn start(&mut self, start: &Start) {
-        let Start::Cold { kernel, initrd } = start;
+    fn machine(&mut self, machine: &MachineSpec) {
+        let (memory, share) = match &machine.start {
+            Start::ToSave(Memory::File(path)) => (path, "on"),
+            // Private: what a restored guest writes never reaches the file.
+            Start::Restored(Memory::File(path)) => (path, "off"),
+            _ => return self.add("-machine", [Text("q35")]),
+        };
+        self.add("-machine", [Text("q35,memory-backend=memory")]);
+        let object = format!(
+            "memory-backend-file,id=memory,size={}M,share={share},mem-path=",
+            machine.memory_mib
+        );
+        self.add("-object", [Text(&object), File(memory)]);
+    }
+
+    fn kernel(&mut self, machine: &MachineSpec) {
+        let (kernel, initrd) = (&machine.kernel, &machine.initrd);
         self.0
             .extend(["-kernel".into(), kernel.into(), "-initrd".into(), initrd.into()]);
         // `no_timer_check`: an emulated guest that gets no processor time for a moment takes its timer for broken, and panics.
         // `norandmaps` lets emulation use its translations for more than one process: a boot in 4.2 s rather than 5.6 s.
+        // The last console is where programs write to `/dev/console`.
+        let screen = match machine.display {
+            Display::None => "",
+            Display::Vga => "console=tty0 ",
+        };
         self.add(
             "-append",
-            [Text(
-                "console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check",
-            )],
+            [
+                Text(screen),
+                Text("console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check"),
+            ],
         );
+        if let Start::Restored(_) = machine.start {
+            self.add("-incoming", [Text("defer")]);
+        }
     }
 
     fn channels(&mut self, paths: &Paths) {
@@ -205,6 +269,7 @@ impl Args {
         let mode = match disk.access {
             Access::ReadOnly => "read-only=on",
             Access::Write => "cache=unsafe,discard=unmap",
+            Access::CopyOnWrite => "snapshot=on,cache=unsafe,discard=unmap",
         };
         let drive = format!("if=none,id=disk{index},format=raw,{mode},file=");
         self.add("-drive", [Text(&drive), File(&disk.path)]);
@@ -238,6 +303,12 @@ impl Args {
             ],
         );
         self.nic(&id, card.mac);
+    }
+
+    /// On q35 a disk can only be plugged in behind a port of its own.
+    fn hot_slot(&mut self, index: usize, slot: &str) {
+        let port = format!("pcie-root-port,id={slot},chassis={}", index + 1);
+        self.add("-device", [Text(&port)]);
     }
 
     /// Without the boot ROM, which no guest here boots from.
@@ -284,16 +355,18 @@ mod tests {
             memory_mib: 320,
             cpus: 1,
             accelerator: Accelerator::Tcg,
-            start: Start::Cold {
-                kernel: "/image/kernel".into(),
-                initrd: "/image/initrd".into(),
-            },
+            kernel: "/image/kernel".into(),
+            initrd: "/image/initrd".into(),
+            start: Start::Cold,
             disks: vec![
                 disk("root", "/image/root.squashfs", Access::ReadOnly),
                 disk("overlay", "/run/a,b/overlay", Access::Write),
+                disk("layer", "/image/disk", Access::CopyOnWrite),
             ],
             management: Mac::of("app", "management"),
             cards: vec![card("mesh", "v0"), card("storage", "v1")],
+            display: Display::None,
+            hot_slots: Vec::new(),
         };
         let paths = Paths {
             qmp: "/run/m0.q".into(),
@@ -314,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_of_a_machine_with_two_disks_and_two_cards() {
+    fn the_command_line_of_a_machine_with_three_disks_and_two_cards() {
         let (machine, paths) = machine();
         let expected = "\
 -name app
@@ -347,6 +420,8 @@ mod tests {
 -device virtio-blk-pci,drive=disk0,serial=root
 -drive if=none,id=disk1,format=raw,cache=unsafe,discard=unmap,file=/run/a,,b/overlay
 -device virtio-blk-pci,drive=disk1,serial=overlay
+-drive if=none,id=disk2,format=raw,snapshot=on,cache=unsafe,discard=unmap,file=/image/disk
+-device virtio-blk-pci,drive=disk2,serial=layer
 -netdev user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:0-:22
 -device virtio-net-pci,netdev=management,mac=MANAGEMENT,romfile=
 -netdev dgram,id=vlan0,local.type=unix,local.path=/run/v0.m0,remote.type=unix,remote.path=/run/v0
@@ -362,6 +437,42 @@ mod tests {
     }
 
     #[test]
+    fn only_the_machine_that_is_saved_writes_the_memory_that_others_map() {
+        let (machine, paths) = machine();
+        let memory = || Memory::File("/template/memory".into());
+        let line = |start| {
+            lines(
+                &MachineSpec {
+                    start,
+                    ..machine.clone()
+                },
+                &paths,
+            )
+        };
+        let object = |share| {
+            format!(
+                "-machine q35,memory-backend=memory\n\
+                 -object memory-backend-file,id=memory,size=320M,share={share},mem-path=/template/memory\n"
+            )
+        };
+        let saving = line(Start::ToSave(memory()));
+        assert!(
+            saving.contains(&object("on")) && !saving.contains("-incoming"),
+            "{saving}"
+        );
+        let restored = line(Start::Restored(memory()));
+        assert!(
+            restored.contains(&object("off")) && restored.contains("\n-incoming defer\n"),
+            "{restored}"
+        );
+        let whole = line(Start::Restored(Memory::InState));
+        assert!(
+            whole.contains("-machine q35\n") && whole.contains("\n-incoming defer\n"),
+            "{whole}"
+        );
+    }
+
+    #[test]
     fn the_cpu_model_follows_the_accelerator() {
         let (machine, paths) = machine();
         let line = lines(
@@ -372,5 +483,27 @@ mod tests {
             &paths,
         );
         assert!(line.contains("-accel kvm\n-cpu host\n"), "{line}");
+    }
+
+    #[test]
+    fn a_display_and_slots_are_there_on_demand_only() {
+        let (machine, paths) = machine();
+        let more = MachineSpec {
+            display: Display::Vga,
+            hot_slots: vec!["hot0".to_owned(), "hot1".to_owned()],
+            ..machine.clone()
+        };
+        let (before, after) = (lines(&machine, &paths), lines(&more, &paths));
+        let added: Vec<_> = after
+            .lines()
+            .filter(|line| !before.lines().any(|other| other == *line))
+            .collect();
+        let expected = [
+            "-append console=tty0 console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check",
+            "-device VGA",
+            "-device pcie-root-port,id=hot0,chassis=1",
+            "-device pcie-root-port,id=hot1,chassis=2",
+        ];
+        assert_eq!(added, expected);
     }
 }

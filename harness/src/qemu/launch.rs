@@ -49,6 +49,8 @@ pub struct Launch {
     pub artifacts: PathBuf,
     /// Where the program that guards it is kept.
     pub guard_folder: PathBuf,
+    /// QEMU's temporary folder: what a guest writes to a shared disk is there.
+    pub scratch: PathBuf,
     /// The test's timeline.
     pub timeline: Timeline,
 }
@@ -127,6 +129,7 @@ impl Qemu {
             files,
             artifacts,
             guard_folder,
+            scratch,
             timeline,
         } = launch;
         let prepare = |path: &Path| {
@@ -141,7 +144,11 @@ impl Qemu {
         let console = Console::new(&paths.console);
         let evidence = || Box::new(Evidence::gather(&machine, &console, &files.stderr, &artifacts));
 
-        let guard = Guard::new(program).args(args).env("PATH", path).stderr(stderr);
+        let guard = Guard::new(program)
+            .args(args)
+            .env("PATH", path)
+            .env("TMPDIR", scratch)
+            .stderr(stderr);
         let process = Process::keep(
             guard
                 .spawn(&guard_folder)

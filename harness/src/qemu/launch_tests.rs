@@ -33,6 +33,7 @@ impl FakeQemu {
             files,
             artifacts: artifacts.folder().to_owned(),
             guard_folder: folder.path().join("guard"),
+            scratch: folder.path().to_owned(),
             timeline: Timeline::create(&artifacts.timeline()).unwrap(),
         };
         Self { folder, launch }
