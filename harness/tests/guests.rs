@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use provisor_harness::checks::Trouble;
 use provisor_harness::death::Death;
 use provisor_harness::wait::WaitEnd;
 use provisor_harness::{Execute, ExitStatus, Lab, Transport, lab};
@@ -191,6 +192,11 @@ async fn a_reboot_keeps_files_and_is_a_new_boot(lab: Lab) -> Result<()> {
 async fn a_unit_that_cannot_come_is_told_with_its_status(lab: Lab) -> Result<()> {
     let app = lab.machine("app").start().await?;
     app.wait_for_unit("ssh.service").await?;
+    lab.allow(
+        Trouble::FailedUnit,
+        "broken.service",
+        "the test waits for a unit that fails",
+    );
     app.run("systemd-run --unit=broken --property=Type=oneshot --no-block false")
         .check_ok()
         .await?;
