@@ -9,6 +9,8 @@ use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use provisor_backend::Password;
+use provisor_backend::users::hash_line;
 
 const FLEET: &str = r#"
 name = "demo"
@@ -120,11 +122,7 @@ fn the_end_of_the_input_leaves_the_console() {
 #[test]
 fn help_lists_the_verbs_and_is_no_failure() {
     let said = Console::new().session("help\nhelp show\n");
-    assert!(
-        said.stdout.contains("Print the plan of one node"),
-        "{}",
-        said.stdout
-    );
+    assert!(said.stdout.contains("Show what one node runs"), "{}", said.stdout);
     assert!(
         said.stdout.contains("Usage: show [OPTIONS] <NODE>"),
         "{}",
@@ -164,7 +162,8 @@ fn an_edit_is_seen_by_the_next_line() {
 #[test]
 fn ctrl_c_ends_the_running_verb_and_not_the_console() {
     let console = Console::new();
-    std::fs::write(console.path("users"), "").unwrap();
+    let user = hash_line("alice", &Password::new("canary-71c0")).unwrap();
+    std::fs::write(console.path("users"), format!("{user}\n")).unwrap();
     std::fs::set_permissions(console.path("users"), PermissionsExt::from_mode(0o600)).unwrap();
     // A group of its own stands for the terminal's: its Ctrl-C reaches the console and the verb.
     let mut child = console.command().process_group(0).spawn().unwrap();

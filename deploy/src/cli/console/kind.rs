@@ -160,7 +160,7 @@ mod tests {
                 arg().value_parser(PossibleValuesParser::new(["a", "b"])),
                 Some(Kind::Choice(vec!["a".into(), "b".into()])),
             ),
-            (arg().action(ArgAction::SetTrue), None),
+            (arg().long("argument").action(ArgAction::SetTrue), None),
             (arg().value_name("NODES"), None),
             (arg().value_name("FROM"), None),
         ];

@@ -12,12 +12,7 @@ use crate::cli::{Globals, Verb};
 
 /// A line of the console.
 #[derive(Debug, Parser)]
-#[command(
-    name = "provisor",
-    bin_name = "",
-    no_binary_name = true,
-    disable_version_flag = true
-)]
+#[command(name = "provisor", no_binary_name = true, disable_version_flag = true)]
 pub(super) struct Line {
     #[command(flatten)]
     globals: Globals,
