@@ -90,6 +90,10 @@ impl Machine {
                 of: point.machine.clone(),
             });
         }
+        if !self.has_agent() {
+            // Only an agent can tell that it is back, and set its clock and entropy.
+            self.agent().await.map_err(PointError::Silent)?;
+        }
         self.note(format_args!("goes back to {}", point.tag));
         if let Link::Up(agent) = self.running.link.send_replace(Link::Down) {
             agent.close();
