@@ -1,4 +1,5 @@
 //! What is refused at first sight: one clear error with what to do, its exit code, and nothing left behind.
+#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use provisor_harness::artifacts::TestName;
-use provisor_harness::{Execute, Lab, Machine, StartFrom};
+use provisor_harness::{Lab, Machine, StartFrom};
 
 /// Three cold boots take 10 s on an idle host: a few runs of them tell enough.
 const COLD_RUNS: usize = 3;

@@ -14,9 +14,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use provisor_harness::Lab;
 use provisor_harness::artifacts::TestName;
 use provisor_harness::cache::Cache;
-use provisor_harness::{Execute, Lab};
 
 /// How a lab ends. Of ten, nine end well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -31,9 +31,10 @@ mod files;
 mod output;
 mod process;
 
-pub(crate) use command::quote;
+pub(crate) use command::{AfterStdin, quote};
 pub use command::{Command, DEFAULT_DEADLINE};
 pub use error::{ExecError, Expected};
+pub(crate) use files::checksum;
 pub use output::{ExitStatus, Output};
-pub(crate) use process::{BoxFuture, RunningCommand};
+pub(crate) use process::{BoxFuture, InputSender, RunningCommand};
 pub use process::{Event, Execute, Process, Run, Stream, Transport};

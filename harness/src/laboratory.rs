@@ -1,6 +1,7 @@
 //! A lab: the machines and VLANs of one test, and the evidence of what they did.
 
 pub(crate) mod addresses;
+pub(crate) mod brought;
 mod ending;
 mod error;
 mod faults;
@@ -26,12 +27,12 @@ use crate::artifacts::{Artifacts, Outcome, TestName};
 use crate::background::Background;
 use crate::cache::Cache;
 use crate::checks::{Allowance, Trouble};
-use crate::machine::{Machine, MachineBuilder, Machines};
+use crate::machine::{Brought, BroughtBuilder, Machine, MachineBuilder, Machines};
 use crate::names::Name;
 use crate::net::Switch;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
-use crate::ssh::KeyPair;
+use crate::ssh::{KeyPair, Login};
 use crate::timeline::Timeline;
 use addresses::Book;
 use ending::Afterwards;
@@ -123,6 +124,11 @@ impl Lab {
     /// One machine more. It does not run before it is started.
     pub fn machine(&self, name: &str) -> MachineBuilder {
         MachineBuilder::new(Arc::clone(&self.inner), name)
+    }
+
+    /// One machine more, that others built. It is reached by SSH, as `login` says; nothing of this library is in it.
+    pub fn brought(&self, name: &str, brought: Brought, login: Login) -> BroughtBuilder {
+        BroughtBuilder::new(Arc::clone(&self.inner), name, brought, login)
     }
 
     /// Several machines more, to be started side by side.

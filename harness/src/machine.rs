@@ -1,7 +1,13 @@
 //! A machine: what one says about it before it starts, and what one does with it while it runs.
 
 mod boot;
+mod brought;
 mod builder;
+mod clock;
+mod control;
+mod disks;
+mod ending;
+mod keys;
 mod link;
 mod looks;
 mod memory;
@@ -10,26 +16,37 @@ mod power;
 mod run;
 mod setup;
 mod share;
+mod terminal;
 mod waits;
+mod way;
 
 use std::net::Ipv4Addr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use boot::{BootEnd, BootError};
+pub use brought::{Brought, BroughtBuilder};
 pub use builder::{MachineBuilder, Machines, StartFrom};
+pub use clock::Skew;
+pub use control::ControlError;
+pub use disks::Full;
 pub use looks::Response;
 pub use point::{Point, PointError};
 pub use power::RebootError;
 pub use run::{MachineRun, RunError};
 pub use share::ShareError;
+pub use terminal::Terminal;
 
 pub(crate) use boot::{Arrival, boot};
+pub(crate) use brought::{BroughtPlan, answers};
 pub(crate) use builder::Plan;
+pub(crate) use disks::{MOST_HOT_DISKS, NewDisk, hot_slot};
 pub(crate) use link::Link;
 pub(crate) use memory::pss_mib;
-pub(crate) use setup::{MANAGEMENT_ADDRESS, now, setup};
+pub(crate) use setup::{MANAGEMENT_ADDRESS, setup};
 pub(crate) use share::{Share, pack as pack_share, serial as share_serial};
+use way::Way;
 
 use tokio::sync::watch;
 
@@ -53,6 +70,8 @@ pub struct Machine {
     running: Arc<Running>,
     /// How long its waits last.
     patience: Duration,
+    /// The test itself has ended it.
+    expected: Arc<AtomicBool>,
 }
 
 /// How long a wait lasts that does not say: a service's start under emulation on a busy host.
@@ -105,6 +124,7 @@ impl Machine {
         Self {
             running,
             patience: PATIENCE,
+            expected: Arc::default(),
         }
     }
 

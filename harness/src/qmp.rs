@@ -23,7 +23,7 @@ pub enum QemuEvent {
     GuestPanicked,
     /// The guest switched itself off.
     GuestPoweredOff,
-    /// The guest rebooted.
+    /// The guest rebooted, or was reset.
     GuestReset,
     /// QEMU stopped the guest since a disk failed.
     DiskStopped {
@@ -147,6 +147,21 @@ impl Qmp {
         .await
     }
 
+    /// Tells the human monitor to do what it does in silence, if nothing is wrong.
+    ///
+    /// # Errors
+    /// As [`Qmp::human`]; [`QmpError::Refused`] with what it says.
+    pub async fn human_act(&self, command_line: &str) -> Result<(), QmpError> {
+        let said = self.human(command_line).await?;
+        match said.trim() {
+            "" => Ok(()),
+            said => Err(QmpError::Refused {
+                command: "human-monitor-command",
+                reason: said.to_owned(),
+            }),
+        }
+    }
+
     /// The port of 127.0.0.1 that QEMU chose for the guest's SSH.
     ///
     /// # Errors
@@ -159,9 +174,9 @@ impl Qmp {
     ///
     /// # Errors
     /// As [`Qmp::ssh_port`].
-    pub async fn forward(&self, netdev: &str, guest_port: u16) -> Result<u16, QmpError> {
-        let add = format!("hostfwd_add {netdev} tcp:127.0.0.1:0-:{guest_port}");
-        self.human(&add).await?;
+    pub async fn forward(&self, guest_port: u16) -> Result<u16, QmpError> {
+        self.human_act(&format!("hostfwd_add management tcp:127.0.0.1:0-:{guest_port}"))
+            .await?;
         self.forwarded_port(guest_port).await
     }
 
@@ -238,7 +253,7 @@ impl From<RawEvent> for QemuEvent {
         match (event.as_str(), text("reason"), text("action")) {
             ("GUEST_PANICKED", _, _) | ("SHUTDOWN", "guest-panic", _) => Self::GuestPanicked,
             ("SHUTDOWN", "guest-shutdown", _) => Self::GuestPoweredOff,
-            ("RESET", "guest-reset", _) => Self::GuestReset,
+            ("RESET", "guest-reset" | "host-qmp-system-reset", _) => Self::GuestReset,
             ("BLOCK_IO_ERROR", reason, "stop") => Self::DiskStopped {
                 reason: reason.to_owned(),
             },
@@ -304,6 +319,10 @@ mod tests {
             ),
             (
                 r#"{"event":"RESET","data":{"guest":true,"reason":"guest-reset"}}"#,
+                QemuEvent::GuestReset,
+            ),
+            (
+                r#"{"event":"RESET","data":{"guest":false,"reason":"host-qmp-system-reset"}}"#,
                 QemuEvent::GuestReset,
             ),
             (

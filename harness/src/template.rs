@@ -41,9 +41,9 @@ pub(crate) enum TemplateError {
     #[error(transparent)]
     Cache(#[from] CacheError),
     #[error("{0}")]
-    Launch(LaunchError),
+    Launch(Box<LaunchError>),
     #[error("{0}")]
-    Boot(BootError),
+    Boot(Box<BootError>),
     #[error(transparent)]
     Monitor(#[from] QmpError),
     #[error("QEMU could not save the machine: {reason}")]

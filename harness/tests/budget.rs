@@ -97,7 +97,8 @@ async fn obeyed() -> bool {
         return false;
     };
     let folder = Path::new(&folder);
-    let say = |word: &str| writeln!(io::stderr(), "{word}").unwrap();
+    // Not `println!`: the test harness would keep it for itself.
+    let say = |word: &str| io::stderr().write_all(format!("{word}\n").as_bytes()).unwrap();
     let mut held = Vec::new();
     for order in io::stdin().lines() {
         let order = order.unwrap();
@@ -208,6 +209,30 @@ async fn sixteen_processes_never_hold_more_than_there_is() {
         assert!(sum <= TOTAL as i64, "{sum} MiB are held:\n{log}");
     }
     assert_eq!(sum, 0);
+}
+
+#[tokio::test]
+async fn a_small_request_waits_behind_a_large_one_even_if_it_would_fit() {
+    if obeyed().await {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let kept = take(folder.path(), "kept", 2048, |_| {}).await.unwrap();
+    let given_back = take(folder.path(), "given back", 2048, |_| {}).await.unwrap();
+    let (large, mut waits) = take_apart(&folder, "large", TOTAL);
+    waits.recv().await.unwrap();
+    drop(given_back);
+    assert_eq!(waits.recv().await.unwrap().free, 2048);
+
+    let mut small = Other::start(
+        "a_small_request_waits_behind_a_large_one_even_if_it_would_fit",
+        &folder,
+    );
+    small.tell("take 1024");
+    assert_eq!(small.hear(), "waits");
+    drop(kept);
+    drop(large.await.unwrap());
+    assert_eq!(small.hear(), "has it");
 }
 
 #[tokio::test]

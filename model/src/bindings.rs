@@ -17,7 +17,7 @@ use crate::resolution::walk::Offer;
 pub(crate) fn of_link(link: &Link<'_>) -> Option<WrittenFile> {
     let need = &link.need;
     let FileAt { path, .. } = need.component.binds.get(need.provision)?;
-    let offer = link.from_elsewhere()?;
+    let offer = link.answer_from_elsewhere()?;
     Some(WrittenFile {
         path: path.clone(),
         kind: FileKind::Binding,

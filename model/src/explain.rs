@@ -111,8 +111,8 @@ fn leaf(text: String) -> Reason {
 fn answered<'a>(mesh: &Mesh<'a>, need: &Need<'a>, offers: &[Offer<'a>], ground: Ground<'a>) -> Vec<Reason> {
     let mut because = vec![leaf(match ground {
         Ground::Pinned(pin) => format!(
-            "a pin names it: {}, at byte {}",
-            pin.place.file, pin.place.span.start
+            "a pin names it: `{}.{}` in {}",
+            pin.consumer, pin.provision, pin.place.file
         ),
         Ground::OnHost => match offers {
             [_] => "it is on the node itself".to_owned(),

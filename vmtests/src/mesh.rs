@@ -30,7 +30,10 @@ pub struct Hosts {
 
 /// What the hosts boot: Debian with Nix, an idle nginx, PostgreSQL with its own cluster idle, and `jq`.
 pub fn image() -> ImageSpec {
-    ImageSpec::debian().packages(["nix-bin", "nginx-light", "postgresql-15", "jq"])
+    ImageSpec::debian()
+        .packages(["nix-bin", "nginx-light", "postgresql-15", "jq"])
+        // The package makes a cluster, which would start with every unit named `postgresql.service`, and take its port.
+        .file("/etc/postgresql/15/main/start.conf", "disabled\n")
 }
 
 /// Boots the hosts and puts the fleet's files on the deployer.
@@ -93,7 +96,12 @@ impl Hosts {
         self.operator.report(&self.deployer, arguments).await
     }
 
-    /// Replaces the one occurrence of `from` in a file of the fleet, and returns the whole text from before.
+    /// Runs `provisor` for a person.
+    pub async fn provisor(&self, arguments: &[&str]) -> Result<Output> {
+        Ok(self.deployer.run(self.operator.provisor(arguments)).await?)
+    }
+
+    /// Replaces the first occurrence of `from` in a file of the fleet, and returns the whole text from before.
     pub async fn edit(&self, file: &str, from: &str, to: &str) -> Result<String> {
         let path = format!("{FLEET}/{file}");
         let before = String::from_utf8(self.deployer.get(&path).await?)?;
@@ -145,7 +153,8 @@ impl Application<'_> {
     /// Runs SQL in a database of the server that its binding file names.
     pub async fn sql(&self, database: &str, sql: &str) -> Result<Output> {
         let binding = format!("/etc/{}/database.json", self.name);
-        let words = [&binding, &self.password_file(), &self.role(), database, sql];
+        let (password_file, role) = (self.password_file(), self.role());
+        let words: [&str; 5] = [&binding, &password_file, &role, database, sql];
         let command = Command::new("sh").args(["-c", LOG_IN, "sh"]).args(words);
         Ok(self.node.run(command).await?)
     }

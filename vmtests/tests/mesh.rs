@@ -99,10 +99,8 @@ async fn a_node_outside_the_network_is_refused_before_anything_is_touched(hosts:
 async fn a_pin_moves_one_application_to_the_second_server(hosts: &Hosts) -> Result<()> {
     let [notes, wiki, chat] = hosts.applications();
     let old = chat.password().await?;
-    let from = "[two]\npostgresql = { node = \"first\"";
-    hosts
-        .edit("pins.toml", from, "[two]\npostgresql = { node = \"second\"")
-        .await?;
+    let pin = ["pin", "two", "postgresql", "second", "postgresql"];
+    hosts.provisor(&pin).await?.check_ok()?;
     let moved = hosts.report(&["tf", "apply"]).await?;
     well(&moved)?;
     assert_eq!(

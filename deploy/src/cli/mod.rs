@@ -5,6 +5,7 @@
 
 mod ca;
 mod check;
+mod console;
 mod diagnostics;
 mod diff;
 mod fleet;
@@ -160,6 +161,8 @@ enum Verb {
     Tf(tf::Arguments),
     /// Print the certificate of the fleet's internal CA.
     Ca,
+    /// Type verbs at a prompt, with history, completion and help.
+    Console,
     /// Serve or look after a state backend.
     #[command(disable_help_flag = true)]
     Backend {
@@ -210,6 +213,7 @@ pub fn run(setup: impl FnOnce(&Globals) -> Setup) -> ExitCode {
         Verb::Diff { old, new } => diff::run(format, &old, &new).into(),
         Verb::Tf(arguments) => tf::run(&setup(), format, &arguments).into(),
         Verb::Ca => ca::run(&setup(), format).into(),
+        Verb::Console => console::run(&setup(), &globals).into(),
         Verb::Backend { arguments } => {
             provisor_backend::cli::run([OsString::from("provisor backend")].into_iter().chain(arguments))
         }

@@ -70,15 +70,16 @@ fn finish(setup: &Setup, edited: &Edited, done: &str) -> Result<(), PinsError> {
 }
 
 fn items(model: &Model) -> Vec<Item<'_>> {
-    let item = |pin: &'_ Pin| -> Item<'_> {
-        Item {
-            node: pin.consumer.as_str(),
-            provision: pin.provision.as_str(),
-            from_node: pin.from.as_str(),
-            component: pin.component.as_ref().map(|component| component.as_str()),
-        }
-    };
     model.pins().map(item).collect()
+}
+
+fn item(pin: &Pin) -> Item<'_> {
+    Item {
+        node: pin.consumer.as_str(),
+        provision: pin.provision.as_str(),
+        from_node: pin.from.as_str(),
+        component: pin.component.as_ref().map(|component| component.as_str()),
+    }
 }
 
 /// `NODE PROVISION FROM-NODE COMPONENT`, as `pin` takes them; `?` for a component that is not known.

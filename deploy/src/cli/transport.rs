@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 
 use super::{Exit, output};
 use crate::transport;
@@ -22,7 +22,7 @@ enum Verb {
         /// The job's file.
         job: PathBuf,
         /// The run that asks.
-        #[arg(long, env = "PROVISOR_RUN")]
+        #[arg(long, env = "PROVISOR_RUN", value_hint = ValueHint::Other)]
         run: String,
         /// Folder for the node's report.
         #[arg(long, env = "PROVISOR_REPORTS")]

@@ -8,7 +8,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::session::{Session, Started};
 use super::wire::{Bytes, CHUNK, Exec, Frame, WINDOW};
-use crate::exec::{BoxFuture, Command, Event, ExecError, ExitStatus, RunningCommand};
+use crate::exec::{
+    AfterStdin, BoxFuture, Command, Event, ExecError, ExitStatus, InputSender, RunningCommand,
+};
 use crate::wait::scaled;
 
 /// The agent keeps the deadline itself. If it has not even told of it after this long, the guest stands still.
@@ -18,6 +20,7 @@ pub(super) struct AgentProcess {
     session: Arc<Session>,
     id: u32,
     events: mpsc::UnboundedReceiver<Event>,
+    input: Option<InputSender>,
     given_up: Instant,
     /// Taken by the caller and not yet told to the agent.
     uncredited: usize,
@@ -38,13 +41,17 @@ impl AgentProcess {
         let started = session.start(exec);
         let Started { id, events, credit } =
             started.map_err(|_| ExecError::Disconnected { command: shown })?;
+        let mut input = None;
         if let Some(stdin) = command.stdin {
-            tokio::spawn(feed(Arc::downgrade(&session), id, stdin, credit));
+            let (sender, pieces) = mpsc::unbounded_channel();
+            tokio::spawn(feed(Arc::downgrade(&session), id, stdin, pieces, credit));
+            input = (command.after_stdin == AfterStdin::More).then_some(sender);
         }
         Ok(Self {
             session,
             id,
             events,
+            input,
             given_up,
             uncredited: 0,
         })
@@ -63,19 +70,29 @@ impl AgentProcess {
     }
 }
 
-/// Sends input as far as the agent has room for it.
-async fn feed(session: std::sync::Weak<Session>, id: u32, stdin: Vec<u8>, credit: Arc<Semaphore>) {
-    for chunk in stdin.chunks(CHUNK) {
-        // Closed when the command has ended.
-        let Ok(permits) = credit.acquire_many(chunk.len() as u32).await else {
-            return;
-        };
-        permits.forget();
-        let Some(session) = session.upgrade() else { return };
-        session.send(Frame::Stdin {
-            id,
-            bytes: Bytes(chunk.to_vec()),
-        });
+/// Sends input as far as the agent has room for it: what there is beforehand, and then what comes, until nobody can send more.
+async fn feed(
+    session: std::sync::Weak<Session>,
+    id: u32,
+    stdin: Vec<u8>,
+    mut pieces: mpsc::UnboundedReceiver<Vec<u8>>,
+    credit: Arc<Semaphore>,
+) {
+    let mut next = Some(stdin);
+    while let Some(piece) = next {
+        for chunk in piece.chunks(CHUNK) {
+            // Closed when the command has ended.
+            let Ok(permits) = credit.acquire_many(chunk.len() as u32).await else {
+                return;
+            };
+            permits.forget();
+            let Some(session) = session.upgrade() else { return };
+            session.send(Frame::Stdin {
+                id,
+                bytes: Bytes(chunk.to_vec()),
+            });
+        }
+        next = pieces.recv().await;
     }
     if let Some(session) = session.upgrade() {
         session.send(Frame::StdinEnd { id });
@@ -83,6 +100,10 @@ async fn feed(session: std::sync::Weak<Session>, id: u32, stdin: Vec<u8>, credit
 }
 
 impl RunningCommand for AgentProcess {
+    fn take_input(&mut self) -> Option<InputSender> {
+        self.input.take()
+    }
+
     fn next(&mut self) -> BoxFuture<'_, Event> {
         Box::pin(async move {
             match timeout_at(self.given_up, self.events.recv()).await {

@@ -176,7 +176,8 @@ mod tests {
     fn the_limit_is_the_least_of_the_machine_and_every_cgroup_above() {
         let (v1, v2) = ("5:cpu:/\n4:memory:/ci/job\n0::/\n", "0::/ci.slice/job.scope\n");
         let unlimited = "9223372036854771712\n";
-        let cases: [(&str, &str, &str, &[(&str, &str)], u64); 9] = [
+        type Case<'a> = (&'a str, &'a str, &'a str, &'a [(&'a str, &'a str)], u64);
+        let cases: [Case<'_>; 10] = [
             ("no cgroup", "", "", &[], 16 * GIB),
             (
                 "v1, 4 GB",
@@ -215,6 +216,13 @@ mod tests {
             (
                 "v1, in a container that shows its own part",
                 "4:memory:/docker/abc\n",
+                "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+                &[("/sys/fs/cgroup/memory/memory.limit_in_bytes", "4294967296\n")],
+                4 * GIB,
+            ),
+            (
+                "v1, in a container that shows another part",
+                "4:memory:/elsewhere\n",
                 "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
                 &[("/sys/fs/cgroup/memory/memory.limit_in_bytes", "4294967296\n")],
                 4 * GIB,

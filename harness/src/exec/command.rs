@@ -17,7 +17,17 @@ pub struct Command {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) cwd: String,
     pub(crate) stdin: Option<Vec<u8>>,
+    pub(crate) after_stdin: AfterStdin,
     pub(crate) deadline: Duration,
+}
+
+/// What follows the input that is given beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterStdin {
+    /// The end of the file.
+    End,
+    /// What is sent while it runs.
+    More,
 }
 
 impl Command {
@@ -28,6 +38,7 @@ impl Command {
             env: BTreeMap::new(),
             cwd: "/".to_owned(),
             stdin: None,
+            after_stdin: AfterStdin::End,
             deadline: DEFAULT_DEADLINE,
         }
     }
@@ -65,6 +76,31 @@ impl Command {
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
+    }
+
+    /// Leaves its input open for what [`Process::send`](super::Process::send) gives it. For a command that is started, not run: one that is
+    /// run reads no end of it before its own.
+    pub fn open_stdin(mut self) -> Self {
+        self.stdin.get_or_insert_default();
+        self.after_stdin = AfterStdin::More;
+        self
+    }
+
+    /// The same on a terminal of its own, which `script` makes: its input and output are a person's, and its exit code is kept.
+    pub(crate) fn on_terminal(mut self) -> Self {
+        let line = self.to_string();
+        self.argv = [
+            "script",
+            "--quiet",
+            "--return",
+            "--flush",
+            "--command",
+            &line,
+            "/dev/null",
+        ]
+        .map(str::to_owned)
+        .into();
+        self.open_stdin()
     }
 
     /// Kills it, with all its descendants, when it has run for so long, times
@@ -131,6 +167,7 @@ impl fmt::Debug for Command {
                 "stdin",
                 &self.stdin.as_ref().map(|bytes| format!("{} bytes", bytes.len())),
             )
+            .field("after_stdin", &self.after_stdin)
             .field("deadline", &self.deadline)
             .finish()
     }
@@ -160,6 +197,25 @@ mod tests {
         assert_eq!(Command::from("a | b").to_string(), "a | b");
         let command = Command::new("echo").args(["a b", "", "it's", "--x=/y"]);
         assert_eq!(command.to_string(), r"echo 'a b' '' 'it'\''s' --x=/y");
+    }
+
+    #[test]
+    fn on_a_terminal_a_command_is_what_one_would_type() {
+        let command = Command::new("echo").arg("it's").on_terminal();
+        let expected = [
+            "script",
+            "--quiet",
+            "--return",
+            "--flush",
+            "--command",
+            r"echo 'it'\''s'",
+            "/dev/null",
+        ];
+        assert_eq!(command.argv, expected);
+        assert_eq!(
+            (command.stdin, command.after_stdin),
+            (Some(Vec::new()), AfterStdin::More)
+        );
     }
 
     #[test]

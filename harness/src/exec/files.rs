@@ -72,7 +72,7 @@ pub(super) async fn read(run: Run<'_>, path: &str) -> Result<Vec<u8>, ExecError>
     Ok(output.stdout)
 }
 
-fn checksum(content: &[u8]) -> String {
+pub(crate) fn checksum(content: &[u8]) -> String {
     Sha256::digest(content)
         .iter()
         .map(|byte| format!("{byte:02x}"))

@@ -3,6 +3,8 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use super::command::Command;
 use super::error::ExecError;
 use super::output::{ExitStatus, Output};
@@ -34,21 +36,42 @@ pub enum Event {
 pub(crate) trait RunningCommand: Send {
     /// The next event. Cancelling it loses nothing. After the last event it is not called again.
     fn next(&mut self) -> BoxFuture<'_, Event>;
+
+    /// Where more input goes, if the command's input stays open. Dropping it ends the input.
+    fn take_input(&mut self) -> Option<InputSender>;
 }
+
+/// The way of more input to a command.
+pub(crate) type InputSender = mpsc::UnboundedSender<Vec<u8>>;
 
 /// A running command. Dropping it before it has ended kills it, with its descendants.
 #[must_use = "dropping a process kills it"]
 pub struct Process {
     running: Box<dyn RunningCommand>,
+    input: Option<InputSender>,
     ended: bool,
 }
 
 impl Process {
-    pub(crate) fn new(running: impl RunningCommand + 'static) -> Self {
+    pub(crate) fn new(mut running: impl RunningCommand + 'static) -> Self {
         Self {
+            input: running.take_input(),
             running: Box::new(running),
             ended: false,
         }
+    }
+
+    /// Gives a command whose input [stays open](Command::open_stdin) more to read. Others, and one that has ended, read nothing more.
+    pub fn send(&mut self, bytes: impl Into<Vec<u8>>) {
+        if let Some(input) = &self.input {
+            // A command that has ended reads no more.
+            let _ = input.send(bytes.into());
+        }
+    }
+
+    /// Ends the input of a command whose input stays open.
+    pub fn end_input(&mut self) {
+        self.input = None;
     }
 
     /// What happens next; nothing after the end. Cancelling the future loses nothing.
@@ -84,6 +107,7 @@ pub trait Execute: Transport {
             command: command.into(),
             started_by: Box::new(|command| self.start(command)),
             on_output: None,
+            kept: usize::MAX,
         }
     }
 
@@ -127,12 +151,20 @@ pub struct Run<'a> {
     command: Command,
     started_by: Start<'a>,
     on_output: Option<OnOutput<'a>>,
+    kept: usize,
 }
 
 impl<'a> Run<'a> {
     /// Calls this with each piece of output as it comes; the [`Output`] has all of it at the end too.
     pub fn on_output(mut self, on_output: impl FnMut(Stream, &[u8]) + Send + 'a) -> Self {
         self.on_output = Some(Box::new(on_output));
+        self
+    }
+
+    /// Keeps only the last so many bytes of each stream for the [`Output`]: for a command that writes more than should be in memory, and
+    /// whose output [`Run::on_output`] takes.
+    pub fn keep_last(mut self, bytes: usize) -> Self {
+        self.kept = bytes;
         self
     }
 
@@ -165,6 +197,13 @@ impl<'a> Run<'a> {
         }
         let mut process = (self.started_by)(self.command).await?;
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let kept = self.kept;
+        let output = |stdout, stderr, status| Output {
+            stdout: last(stdout, kept),
+            stderr: last(stderr, kept),
+            status,
+            command,
+        };
         loop {
             match process.next().await {
                 Some(Event::Output(stream, bytes)) => {
@@ -172,39 +211,33 @@ impl<'a> Run<'a> {
                         .iter_mut()
                         .for_each(|on_output| on_output(stream, &bytes));
                     match stream {
-                        Stream::Stdout => stdout.extend(bytes),
-                        Stream::Stderr => stderr.extend(bytes),
+                        Stream::Stdout => keep(&mut stdout, bytes, kept),
+                        Stream::Stderr => keep(&mut stderr, bytes, kept),
                     }
                 }
-                Some(Event::Ended(status)) => {
-                    return Ok(Output {
-                        stdout,
-                        stderr,
-                        status,
-                        command,
-                    });
-                }
+                Some(Event::Ended(status)) => return Ok(output(stdout, stderr, status)),
+                None => return Ok(output(stdout, stderr, ExitStatus::Lost)),
                 Some(Event::DeadlinePassed) => {
-                    let status = ExitStatus::Signal(9);
-                    let output = Box::new(Output {
-                        stdout,
-                        stderr,
-                        status,
-                        command,
-                    });
+                    let output = Box::new(output(stdout, stderr, ExitStatus::Signal(9)));
                     return Err(ExecError::Deadline { deadline, output });
-                }
-                None => {
-                    return Ok(Output {
-                        stdout,
-                        stderr,
-                        status: ExitStatus::Lost,
-                        command,
-                    });
                 }
             }
         }
     }
+}
+
+/// Adds `bytes`, and cuts off what is too old. Not at each piece, since that would copy all that is kept each time.
+fn keep(stream: &mut Vec<u8>, bytes: Vec<u8>, kept: usize) {
+    stream.extend(bytes);
+    if stream.len() > kept.saturating_mul(2) {
+        stream.drain(..stream.len() - kept);
+    }
+}
+
+/// The last bytes that are to be kept.
+fn last(mut stream: Vec<u8>, kept: usize) -> Vec<u8> {
+    stream.drain(..stream.len().saturating_sub(kept));
+    stream
 }
 
 impl<'a> IntoFuture for Run<'a> {
@@ -213,5 +246,28 @@ impl<'a> IntoFuture for Run<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_the_end_and_takes_no_more_memory_than_twice_that() {
+        for kept in [0, 1, 10, 1000] {
+            let (mut stream, mut most) = (Vec::new(), 0);
+            let all: Vec<u8> = (0..=255).cycle().take(997).collect();
+            for piece in all.chunks(7) {
+                keep(&mut stream, piece.to_vec(), kept);
+                most = most.max(stream.len());
+            }
+            assert!(most <= 2 * kept + 7, "{most}");
+            assert_eq!(
+                last(stream, kept),
+                all[all.len().saturating_sub(kept)..],
+                "{kept}"
+            );
+        }
     }
 }

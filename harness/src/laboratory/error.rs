@@ -11,7 +11,7 @@ use crate::cache::CacheError;
 use crate::checks::Finding;
 use crate::death::{Death, Evidence};
 use crate::image::ImageError;
-use crate::machine::{BootError, RunError, ShareError};
+use crate::machine::{BootError, ControlError, RunError, ShareError};
 use crate::names::NameError;
 use crate::net::{SubnetError, SwitchError};
 use crate::qemu::LaunchError;
@@ -78,6 +78,9 @@ pub enum LabError {
         /// The VLAN.
         vlan: String,
     },
+    /// A disk cannot be given to a machine.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// A folder cannot be shared.
     #[error(transparent)]
     Share(#[from] ShareError),

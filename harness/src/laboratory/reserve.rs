@@ -10,27 +10,54 @@ use tokio::time::{Instant, sleep};
 use super::{Inner, LabError};
 use crate::accel::Accelerator;
 use crate::budget::{Budget, BudgetError, Claimant, Lease, Pool, Size, Waiting, Wish, cost_mib};
-use crate::machine::Plan;
+use crate::machine::{BroughtPlan, Plan};
 use crate::timeline::Timeline;
 
 /// A person who looks at a test that does nothing wonders after this time.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// A share of the memory for each of `plans`, to be kept as long as its QEMU runs, and the turn to boot, to be kept until all are ready.
+/// What one machine needs.
+pub(super) struct Need {
+    name: String,
+    memory_mib: u32,
+    cpus: u8,
+}
+
+impl From<&Plan> for Need {
+    fn from(plan: &Plan) -> Self {
+        Self {
+            name: plan.name.clone(),
+            memory_mib: plan.memory_mib,
+            cpus: plan.cpus,
+        }
+    }
+}
+
+impl From<&BroughtPlan> for Need {
+    fn from(plan: &BroughtPlan) -> Self {
+        Self {
+            name: plan.name.clone(),
+            memory_mib: plan.memory_mib,
+            cpus: plan.cpus,
+        }
+    }
+}
+
+/// A share of the memory for each of `needs`, to be kept as long as its QEMU runs, and the turn to boot, to be kept until all are ready.
 ///
 /// All or nothing, so that labs that start do not wait for each other; memory first, so that nobody waits for memory in its turn to boot.
 pub(super) async fn reserve(
     lab: &Arc<Inner>,
-    plans: &[Plan],
+    needs: &[Need],
     accelerator: Accelerator,
 ) -> Result<(Vec<Lease>, Vec<Lease>), LabError> {
     let budget = Budget::new(lab.cache.root(), Size::of_this_machine()?);
-    let memory = plans.iter().map(|plan| Wish {
-        name: plan.name.clone(),
-        amount: cost_mib(plan.memory_mib, accelerator),
+    let memory = needs.iter().map(|need| Wish {
+        name: need.name.clone(),
+        amount: cost_mib(need.memory_mib, accelerator),
     });
-    let cpus = plans.iter().map(|plan| u64::from(plan.cpus)).sum::<u64>();
-    let names: Vec<_> = plans.iter().map(|plan| plan.name.as_str()).collect();
+    let cpus = needs.iter().map(|need| u64::from(need.cpus)).sum::<u64>();
+    let names: Vec<_> = needs.iter().map(|need| need.name.as_str()).collect();
     let boot = Wish {
         name: names.join(", "),
         // A lab with more machines than processors boots when it has them all.

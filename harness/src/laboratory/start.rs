@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::addresses::Wish;
-use super::reserve::reserve;
+use super::reserve::{Need, reserve};
 use super::{Inner, LabError};
 use crate::accel::{self, Accelerator};
 use crate::agent::{self, Bytes, SetupFile};
@@ -28,7 +28,8 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
     lab.book().assign(&names)?;
     let accelerator = choose_accelerator(lab).await?;
     let images = obtain_images(lab, &plans).await?;
-    let (memory, _booting) = reserve(lab, &plans, accelerator).await?;
+    let needs: Vec<_> = plans.iter().map(Need::from).collect();
+    let (memory, _booting) = reserve(lab, &needs, accelerator).await?;
 
     let mut booting = JoinSet::new();
     let planned = plans.into_iter().zip(names).zip(images).zip(memory);
@@ -63,7 +64,7 @@ pub(crate) async fn start(lab: &Arc<Inner>, plans: Vec<Plan>) -> Result<Vec<Mach
 }
 
 /// Has the machines that were there learn the names of those that came.
-async fn introduce_to(machines: Vec<Machine>) -> Result<(), LabError> {
+pub(super) async fn introduce_to(machines: Vec<Machine>) -> Result<(), LabError> {
     let alive = machines
         .into_iter()
         .filter(|machine| machine.death().seen().is_none());
@@ -95,7 +96,7 @@ fn names(plans: &[Plan]) -> Result<Vec<(Name, Vec<Wish>)>, LabError> {
     plans.iter().map(name).collect()
 }
 
-async fn choose_accelerator(lab: &Arc<Inner>) -> Result<Accelerator, LabError> {
+pub(super) async fn choose_accelerator(lab: &Arc<Inner>) -> Result<Accelerator, LabError> {
     let choice = lab.background.run_blocking(accel::choose).await?;
     lab.timeline.note(
         "lab",
@@ -160,6 +161,8 @@ impl Starting {
             disks: self.disks().await?,
             management,
             cards: self.cards(&places)?,
+            display: self.plan.display,
+            hot_slots: (0..self.plan.hot_disks).map(machine::hot_slot).collect(),
         };
         let template = self.template(&spec).await;
 
@@ -367,12 +370,31 @@ impl Starting {
             path: path.clone(),
             access: Access::ReadOnly,
         });
-        let disks = [root, layer].into_iter().chain(shared).collect();
+        let more: Vec<_> = self
+            .plan
+            .disks
+            .iter()
+            .enumerate()
+            .map(|(index, disk)| {
+                (
+                    disk.clone(),
+                    self.lab.run.path().join(format!("m{}.more{index}", self.number)),
+                )
+            })
+            .collect();
+        let added = more.iter().map(|(disk, path)| Disk {
+            serial: disk.name.clone(),
+            path: path.clone(),
+            access: Access::Write,
+        });
+        let disks = [root, layer].into_iter().chain(shared).chain(added).collect();
 
         let make = move || {
+            more.iter().try_for_each(|(disk, path)| disk.make(path))?;
             shares
                 .iter()
-                .try_for_each(|(share, path)| machine::pack_share(&share.host, path))
+                .try_for_each(|(share, path)| machine::pack_share(&share.host, path))?;
+            Ok::<_, LabError>(())
         };
         self.lab.background.run_blocking(make).await?;
         Ok(disks)
@@ -408,7 +430,7 @@ impl Starting {
 }
 
 impl Inner {
-    fn next_number(&self) -> usize {
+    pub(super) fn next_number(&self) -> usize {
         let mut state = self.state();
         state.numbered += 1;
         state.numbered - 1

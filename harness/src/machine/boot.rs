@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 
+use super::setup::now;
 use crate::accel::Accelerator;
 use crate::agent::{Agent, AgentError, Setup};
 use crate::console::Console;
@@ -95,7 +96,7 @@ impl std::fmt::Display for BootError {
     }
 }
 
-/// Waits for the guest's agent and has it apply `setup`.
+/// Waits for the guest's agent, has it set the clock, and apply `setup`.
 pub(crate) async fn boot(
     qemu: &Qemu,
     machine: &str,
@@ -108,6 +109,9 @@ pub(crate) async fn boot(
     let answer = async {
         let stream = UnixStream::connect(agent_port).await.map_err(BootEnd::Port)?;
         let agent = Agent::connect(stream).await.map_err(BootEnd::Agent)?;
+        // Read now, and not when the machine was started: a boot takes a while.
+        let clock = now();
+        let setup = Setup { clock, ..setup };
         agent.setup(&setup).await.map_err(BootEnd::Agent)?;
         Ok(agent)
     };

@@ -4,11 +4,12 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Machine, Share};
+use super::{MOST_HOT_DISKS, Machine, NewDisk, Share};
 use crate::agent::{Bytes, SetupFile};
 use crate::image::ImageSpec;
 use crate::laboratory::addresses::Address;
 use crate::laboratory::{Inner, LabError, start};
+use crate::qemu::Display;
 
 /// A machine that has not started. Each method says one more thing about it; [`MachineBuilder::start`] starts it.
 #[must_use = "a machine does not run before it is started"]
@@ -36,6 +37,9 @@ pub(crate) struct Plan {
     pub(crate) shares: Vec<Share>,
     pub(crate) files: Vec<SetupFile>,
     pub(crate) authorized: Vec<String>,
+    pub(crate) disks: Vec<NewDisk>,
+    pub(crate) hot_disks: u8,
+    pub(crate) display: Display,
     pub(crate) from: StartFrom,
 }
 
@@ -64,6 +68,9 @@ impl MachineBuilder {
             files: Vec::new(),
             authorized: Vec::new(),
             from: StartFrom::default(),
+            disks: Vec::new(),
+            hot_disks: 0,
+            display: Display::None,
         };
         Self { lab, plan }
     }
@@ -122,6 +129,28 @@ impl MachineBuilder {
     /// Lets the owner of this key, `ssh-ed25519 AAAA…`, log in as root. The harness itself always can.
     pub fn authorize(mut self, public_key: &str) -> Self {
         self.plan.authorized.push(public_key.to_owned());
+        self
+    }
+
+    /// Gives it an empty disk, which it sees as `/dev/disk/by-id/virtio-NAME`. It takes no space of the host before the guest writes.
+    pub fn disk(mut self, name: &str, mebibytes: u64) -> Self {
+        self.plan.disks.push(NewDisk {
+            name: name.to_owned(),
+            mebibytes,
+        });
+        self
+    }
+
+    /// Has room for so many disks, eight at most, that are plugged in while it runs: see [`Machine::add_disk`].
+    pub fn hot_disks(mut self, disks: u8) -> Self {
+        self.plan.hot_disks = disks.min(MOST_HOT_DISKS);
+        self
+    }
+
+    /// Gives it a display and a keyboard, for [`Machine::screenshot`], [`Machine::press`] and [`Machine::type_text`]. Its kernel's messages
+    /// are shown there too.
+    pub fn display(mut self) -> Self {
+        self.plan.display = Display::Vga;
         self
     }
 

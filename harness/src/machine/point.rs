@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Arrival, BootError, Link, Machine, boot, now};
+use super::{Arrival, BootError, Link, Machine, boot};
 use crate::agent::{Bytes, Setup};
 use crate::death::{Death, Evidence};
 use crate::qmp::QmpError;
@@ -106,7 +106,7 @@ impl Machine {
         };
         let failed = match &link {
             Link::Failed(error) => Some(Arc::clone(error)),
-            Link::Up(_) | Link::Down => None,
+            Link::Up(_) | Link::UpBySsh(_) | Link::Down => None,
         };
         self.running.link.send_replace(link);
         failed.map_or(Ok(()), |error| Err(PointError::Silent(error)))
@@ -116,7 +116,6 @@ impl Machine {
         self.human(&format!("loadvm {}", point.tag)).await?;
         let fresh = Setup {
             entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
-            clock: now(),
             ..Setup::default()
         };
         Ok(self.reconnected(fresh).await)

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{BootError, Link, Machine, RunError};
+use std::sync::atomic::Ordering;
+
+use tokio::sync::watch;
+
+use super::{BootError, ControlError, Link, Machine, RunError};
 use crate::agent::Setup;
 use crate::death::Death;
 use crate::exec::ExitStatus;
@@ -18,6 +22,9 @@ pub enum RebootError {
     /// It could not be told.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// QEMU did not reset it.
+    #[error(transparent)]
+    Reset(Box<ControlError>),
     /// It did not go down.
     #[error(transparent)]
     Down(Box<WaitError>),
@@ -34,15 +41,23 @@ impl Machine {
     /// # Errors
     /// [`RebootError`].
     pub async fn reboot(&self) -> Result<(), RebootError> {
-        let mut link = self.running.link.subscribe();
-        link.mark_unchanged();
+        let link = self.running.link.subscribe();
         let told = self.run("systemctl reboot --no-block").await?;
         // The guest may be gone before it can tell.
         if told.status != ExitStatus::Lost {
             told.check_ok().map_err(|error| self.failed(error))?;
         }
+        self.new_boot(link, "its reboot").await
+    }
+
+    /// Waits until the guest has gone down and its agent answers anew.
+    pub(super) async fn new_boot(
+        &self,
+        mut link: watch::Receiver<Link>,
+        what: &str,
+    ) -> Result<(), RebootError> {
         let deadline = Deadline::after(SHUTDOWN_PATIENCE);
-        let down = link.wait_for(|link| !matches!(link, Link::Up(_)));
+        let down = link.wait_for(|link| !matches!(link, Link::Up(_) | Link::UpBySsh(_)));
         let end = match self.death().race(deadline.limit(down)).await {
             Ok(Some(_)) => None,
             Ok(None) => Some(WaitEnd::TimedOut {
@@ -53,14 +68,14 @@ impl Machine {
         if let Some(end) = end {
             return Err(RebootError::Down(Box::new(WaitError {
                 machine: self.name().to_owned(),
-                what: "its reboot".to_owned(),
+                what: what.to_owned(),
                 waited: deadline.waited(),
                 end,
                 detail: String::new(),
                 evidence: self.evidence(),
             })));
         }
-        self.agent().await.map_err(RebootError::Up)?;
+        self.way().await.map_err(RebootError::Up)?;
         Ok(())
     }
 
@@ -78,6 +93,7 @@ impl Machine {
         self.note("stopped");
         match self.running.qemu.quit().await {
             Err(Death::Stopped) | Ok(()) => Ok(()),
+            Err(_) if self.expected.load(Ordering::Relaxed) => Ok(()),
             Err(death) => Err(death),
         }
     }
@@ -87,8 +103,11 @@ impl Machine {
         self.running.qemu.give_up();
     }
 
-    /// Replaces `/etc/hosts`, when machines have come to the lab.
+    /// Replaces `/etc/hosts`, when machines have come to the lab. A guest that others built keeps its own.
     pub(crate) async fn learn_hosts(&self) -> Result<(), RunError> {
+        if !self.has_agent() {
+            return Ok(());
+        }
         let hosts = {
             let book = self.running.book();
             book.hosts()

@@ -4,10 +4,12 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{BootError, Machine};
+use super::{BootError, Machine, Way};
 use crate::agent::{Agent, Bytes, Setup, SetupFile};
 use crate::death::Evidence;
-use crate::exec::{BoxFuture, Command, ExecError, Execute, ExitStatus, Output, Process, Stream, Transport};
+use crate::exec::{
+    BoxFuture, Command, ExecError, Execute, ExitStatus, Output, Process, Stream, Transport, checksum,
+};
 use crate::wait::{WaitEnd, WaitError};
 
 /// A command on its way to a guest. Nothing happens before it is awaited, directly or through one of the checks.
@@ -16,6 +18,7 @@ pub struct MachineRun<'a> {
     machine: &'a Machine,
     command: Command,
     on_output: Option<OnOutput<'a>>,
+    kept: usize,
 }
 
 type OnOutput<'a> = Box<dyn FnMut(Stream, &[u8]) + Send + 'a>;
@@ -42,7 +45,7 @@ pub enum RunError {
 }
 
 impl Machine {
-    /// Runs a command by the guest's agent: a program with arguments, or a text for `/bin/sh`.
+    /// Runs a command by the guest's agent, or by SSH if it has none: a program with arguments, or a text for `/bin/sh`.
     ///
     /// - `run(…).await` gives the [`Output`], whatever the status;
     /// - `run(…).check_ok().await` gives the output of a success, and else an error;
@@ -54,11 +57,12 @@ impl Machine {
             machine: self,
             command: command.into(),
             on_output: None,
+            kept: usize::MAX,
         }
     }
 
     /// Writes the file `path`, which is root's, with these permission bits, such as `0o600`. Missing folders above it are made. It is never
-    /// seen half written.
+    /// seen half written, and its SHA-256 is compared on both sides.
     ///
     /// The agent writes it itself, without any program: in an emulated guest that is ten times as fast as by a shell.
     ///
@@ -67,10 +71,10 @@ impl Machine {
     pub async fn put(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) -> Result<(), RunError> {
         let content = content.as_ref();
         self.note(format_args!("writes {path}: {} bytes", content.len()));
-        if content.len() > LARGEST_FRAME {
-            let agent = self.agent_alive(path).await?;
+        if content.len() > LARGEST_FRAME || !self.has_agent() {
+            let way = self.way_alive(path).await?;
             return self
-                .while_alive(&format!("writing {path}"), agent.write_file(path, content, mode))
+                .while_alive(&format!("writing {path}"), way.write_file(path, content, mode))
                 .await;
         }
         let (path, content) = (path.to_owned(), Bytes(content.to_vec()));
@@ -81,14 +85,32 @@ impl Machine {
             uid: 0,
             gid: 0,
         };
-        self.set_up(
-            &path,
-            &Setup {
-                files: vec![file],
-                ..Setup::default()
-            },
-        )
-        .await
+        let wanted = checksum(&file.content.0);
+        let setup = Setup {
+            files: vec![file],
+            ..Setup::default()
+        };
+        self.set_up(&path, &setup).await?;
+        self.has_checksum(&path, &wanted).await
+    }
+
+    /// What the guest has at `path` is what was sent.
+    async fn has_checksum(&self, path: &str, wanted: &str) -> Result<(), RunError> {
+        let agent = self.agent_alive(path).await?;
+        let look = async {
+            let output = agent
+                .run(Command::shell("sha256sum <\"$1\"").args(["sum", path]))
+                .await?;
+            if output.stdout_text().split_whitespace().next() == Some(wanted) {
+                return Ok(());
+            }
+            let reason = format!("the checksum differs; does something else write to it? {output}");
+            Err(ExecError::File {
+                path: path.to_owned(),
+                reason,
+            })
+        };
+        self.while_alive(&format!("writing {path}"), look).await
     }
 
     /// Has the agent apply `setup`, which is about `path`.
@@ -108,8 +130,8 @@ impl Machine {
     /// # Errors
     /// [`RunError`].
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, RunError> {
-        let agent = self.agent_alive(path).await?;
-        self.while_alive(&format!("reading {path}"), agent.read_file(path))
+        let way = self.way_alive(path).await?;
+        self.while_alive(&format!("reading {path}"), way.read_file(path))
             .await
     }
 
@@ -119,7 +141,13 @@ impl Machine {
         self.while_alive(what, agent).await?.map_err(RunError::NotBack)
     }
 
-    async fn while_alive<T>(
+    /// The way for commands, for `what`.
+    async fn way_alive(&self, what: &str) -> Result<Way, RunError> {
+        let way = async { Ok(self.way().await) };
+        self.while_alive(what, way).await?.map_err(RunError::NotBack)
+    }
+
+    pub(super) async fn while_alive<T>(
         &self,
         what: &str,
         work: impl Future<Output = Result<T, ExecError>>,
@@ -148,13 +176,13 @@ impl Machine {
     }
 }
 
-/// By the agent too, for code that takes any way to run commands. What it returns knows nothing of the guest's death but that a command
+/// In the same way, for code that takes any way to run commands. What it returns knows nothing of the guest's death but that a command
 /// was lost.
 impl Transport for Machine {
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Process, ExecError>> {
         Box::pin(async move {
-            match self.agent().await {
-                Ok(agent) => agent.start(command).await,
+            match self.way().await {
+                Ok(way) => way.start(command).await,
                 Err(_) => Err(ExecError::Disconnected {
                     command: command.to_string(),
                 }),
@@ -173,6 +201,12 @@ impl<'a> MachineRun<'a> {
     /// Calls this with each piece of output as it comes; the [`Output`] has all of it at the end too.
     pub fn on_output(mut self, on_output: impl FnMut(Stream, &[u8]) + Send + 'a) -> Self {
         self.on_output = Some(Box::new(on_output));
+        self
+    }
+
+    /// Keeps only the last so many bytes of each stream for the [`Output`].
+    pub fn keep_last(mut self, bytes: usize) -> Self {
+        self.kept = bytes;
         self
     }
 
@@ -199,12 +233,13 @@ impl<'a> MachineRun<'a> {
             machine,
             command,
             on_output,
+            kept,
         } = self;
         let shown = command.to_string();
         machine.note(format_args!("runs `{shown}`"));
-        let agent = machine.agent_alive(&format!("`{shown}`")).await?;
+        let way = machine.way_alive(&format!("`{shown}`")).await?;
         let run = async {
-            let run = agent.run(command);
+            let run = way.run(command).keep_last(kept);
             let run = match on_output {
                 Some(on_output) => run.on_output(on_output),
                 None => run,

@@ -12,7 +12,7 @@ use crate::net::Mac;
 /// The card by which the host reaches a guest: QEMU's user network, where the guest has this address.
 pub(crate) const MANAGEMENT_ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 0, 2, 15), 24);
 
-/// What a guest's agent makes of it, at each boot. `files` are for the first one only: later it has its own.
+/// What a guest's agent makes of it, at each boot, besides setting its clock. `files` are for the first one only: later it has its own.
 pub(crate) fn setup(
     name: &Name,
     management: Mac,
@@ -50,14 +50,13 @@ pub(crate) fn setup(
         interfaces: interfaces.collect(),
         mounts: mounts.collect(),
         files,
-        clock: now(),
         entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
         ..Setup::default()
     }
 }
 
 /// The host's clock, as a guest is set by it.
-pub(crate) fn now() -> Option<u64> {
+pub(super) fn now() -> Option<u64> {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(since_1970.as_nanos() as u64)
 }

@@ -170,13 +170,13 @@ impl Machine {
         .await
     }
 
-    /// One look by the agent. A command that is lost or cannot be run may do better next time: the guest may reboot.
+    /// One look. A command that is lost or cannot be run may do better next time: the guest may reboot.
     async fn look<T>(&self, command: Command, judge: impl FnOnce(Output) -> Look<T>) -> Look<T> {
-        let agent = match self.agent().await {
-            Ok(agent) => agent,
+        let way = match self.way().await {
+            Ok(way) => way,
             Err(error) => return Look::Hopeless(error.to_string()),
         };
-        match agent.run(command).await {
+        match way.run(command).await {
             Ok(output) => judge(output),
             Err(error @ ExecError::Invalid { .. }) => Look::Hopeless(error.to_string()),
             Err(error) => Look::NotYet(error.to_string()),
@@ -230,8 +230,8 @@ impl Machine {
     /// Asks the guest for more about an error, for as long as that takes little. A guest that does not answer has nothing to say.
     async fn ask(&self, ask: Command) -> String {
         let asked = async {
-            let agent = self.agent().await.ok()?;
-            agent.run(ask.deadline(DETAIL_PATIENCE)).await.ok()
+            let way = self.way().await.ok()?;
+            way.run(ask.deadline(DETAIL_PATIENCE)).await.ok()
         };
         let deadline = Deadline::after(DETAIL_PATIENCE);
         let answer = self

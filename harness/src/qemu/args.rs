@@ -1,11 +1,15 @@
 //! QEMU's command line: a pure function of what the machine is and where its files are.
 
+mod brought;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::accel::Accelerator;
 use crate::image::AGENT_PORT;
 use crate::net::{Mac, Plug};
+
+pub use brought::{BroughtDisk, BroughtSpec, Format, brought_args};
 
 /// How a machine comes to life.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +55,20 @@ pub struct MachineSpec {
     pub management: Mac,
     /// Its cards on VLANs, in order.
     pub cards: Vec<Card>,
+    /// What can be seen of it.
+    pub display: Display,
+    /// The names of the slots for disks that come while it runs.
+    pub hot_slots: Vec<String>,
+}
+
+/// Whether a machine has a display.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Display {
+    /// It has none, and boots the faster.
+    #[default]
+    None,
+    /// A VGA card, whose picture QEMU can save.
+    Vga,
 }
 
 /// A disk.
@@ -146,6 +164,14 @@ pub fn args(machine: &MachineSpec, paths: &Paths) -> Vec<OsString> {
         .iter()
         .enumerate()
         .for_each(|(index, card)| args.card(index, card));
+    if machine.display == Display::Vga {
+        args.add("-device", [Text("VGA")]);
+    }
+    machine
+        .hot_slots
+        .iter()
+        .enumerate()
+        .for_each(|(index, slot)| args.hot_slot(index, slot));
     args.0
 }
 
@@ -192,11 +218,17 @@ impl Args {
             .extend(["-kernel".into(), kernel.into(), "-initrd".into(), initrd.into()]);
         // `no_timer_check`: an emulated guest that gets no processor time for a moment takes its timer for broken, and panics.
         // `norandmaps` lets emulation use its translations for more than one process: a boot in 4.2 s rather than 5.6 s.
+        // The last console is where programs write to `/dev/console`.
+        let screen = match machine.display {
+            Display::None => "",
+            Display::Vga => "console=tty0 ",
+        };
         self.add(
             "-append",
-            [Text(
-                "console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check",
-            )],
+            [
+                Text(screen),
+                Text("console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check"),
+            ],
         );
         if let Start::Restored(_) = machine.start {
             self.add("-incoming", [Text("defer")]);
@@ -273,6 +305,12 @@ impl Args {
         self.nic(&id, card.mac);
     }
 
+    /// On q35 a disk can only be plugged in behind a port of its own.
+    fn hot_slot(&mut self, index: usize, slot: &str) {
+        let port = format!("pcie-root-port,id={slot},chassis={}", index + 1);
+        self.add("-device", [Text(&port)]);
+    }
+
     /// Without the boot ROM, which no guest here boots from.
     fn nic(&mut self, netdev: &str, mac: Mac) {
         self.add(
@@ -327,6 +365,8 @@ mod tests {
             ],
             management: Mac::of("app", "management"),
             cards: vec![card("mesh", "v0"), card("storage", "v1")],
+            display: Display::None,
+            hot_slots: Vec::new(),
         };
         let paths = Paths {
             qmp: "/run/m0.q".into(),
@@ -443,5 +483,27 @@ mod tests {
             &paths,
         );
         assert!(line.contains("-accel kvm\n-cpu host\n"), "{line}");
+    }
+
+    #[test]
+    fn a_display_and_slots_are_there_on_demand_only() {
+        let (machine, paths) = machine();
+        let more = MachineSpec {
+            display: Display::Vga,
+            hot_slots: vec!["hot0".to_owned(), "hot1".to_owned()],
+            ..machine.clone()
+        };
+        let (before, after) = (lines(&machine, &paths), lines(&more, &paths));
+        let added: Vec<_> = after
+            .lines()
+            .filter(|line| !before.lines().any(|other| other == *line))
+            .collect();
+        let expected = [
+            "-append console=tty0 console=ttyS0 norandmaps panic=-1 net.ifnames=0 no_timer_check",
+            "-device VGA",
+            "-device pcie-root-port,id=hot0,chassis=1",
+            "-device pcie-root-port,id=hot1,chassis=2",
+        ];
+        assert_eq!(added, expected);
     }
 }

@@ -5,5 +5,8 @@ mod launch;
 mod process;
 
 pub(crate) use args::TRANSLATION_CACHE_MIB;
-pub use args::{Access, Card, Disk, MachineSpec, Memory, Paths, Start, args, card_id};
+pub use args::{
+    Access, BroughtDisk, BroughtSpec, Card, Disk, Display, Format, MachineSpec, Memory, Paths, Start, args,
+    brought_args, card_id,
+};
 pub use launch::{Launch, LaunchError, Qemu};

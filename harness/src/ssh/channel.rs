@@ -9,7 +9,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{PinnedHost, script};
-use crate::exec::{BoxFuture, Command, Event, ExecError, ExitStatus, RunningCommand, Stream};
+use crate::exec::{
+    AfterStdin, BoxFuture, Command, Event, ExecError, ExitStatus, InputSender, RunningCommand, Stream,
+};
 use crate::wait::scaled;
 
 /// How long killing may take, and how long the end of what was killed may be waited for.
@@ -23,9 +25,14 @@ type Connection = Arc<Handle<PinnedHost>>;
 /// then stops the whole connection: one caller that does not read would stop all the others, and even the killing.
 pub(super) struct SshProcess {
     events: mpsc::UnboundedReceiver<Event>,
+    input: Option<InputSender>,
 }
 
 impl RunningCommand for SshProcess {
+    fn take_input(&mut self) -> Option<InputSender> {
+        self.input.take()
+    }
+
     fn next(&mut self) -> BoxFuture<'_, Event> {
         Box::pin(async move { self.events.recv().await.unwrap_or(Event::Ended(ExitStatus::Lost)) })
     }
@@ -49,10 +56,12 @@ pub(super) async fn start(connection: Connection, command: Command) -> Result<Ss
     })?;
     let deadline = Instant::now() + scaled(command.deadline.min(Duration::from_secs(86_400 * 365)));
     let line = script::start(&command, &marker);
-    tokio::spawn(feed(writer, line, command.stdin.unwrap_or_default()));
+    let (input, pieces) = mpsc::unbounded_channel();
+    tokio::spawn(feed(writer, line, command.stdin.unwrap_or_default(), pieces));
+    let input = (command.after_stdin == AfterStdin::More).then_some(input);
     let (sender, events) = mpsc::unbounded_channel();
     tokio::spawn(drive(connection, reader, marker, deadline, sender));
-    Ok(SshProcess { events })
+    Ok(SshProcess { events, input })
 }
 
 async fn open(connection: &Connection) -> Result<(ChannelReadHalf, ChannelWriteHalf<Msg>), russh::Error> {
@@ -63,10 +72,23 @@ async fn open(connection: &Connection) -> Result<(ChannelReadHalf, ChannelWriteH
 }
 
 /// An error means that the other side reads no more; what became of the command is told to the reader.
-async fn feed(writer: ChannelWriteHalf<Msg>, line: Vec<u8>, stdin: Vec<u8>) {
-    if writer.data_bytes(line).await.is_ok() && writer.data_bytes(stdin).await.is_ok() {
-        let _ = writer.eof().await;
+async fn feed(
+    writer: ChannelWriteHalf<Msg>,
+    line: Vec<u8>,
+    stdin: Vec<u8>,
+    mut pieces: mpsc::UnboundedReceiver<Vec<u8>>,
+) {
+    if writer.data_bytes(line).await.is_err() {
+        return;
     }
+    let mut next = Some(stdin);
+    while let Some(piece) = next {
+        if writer.data_bytes(piece).await.is_err() {
+            return;
+        }
+        next = pieces.recv().await;
+    }
+    let _ = writer.eof().await;
 }
 
 async fn drive(

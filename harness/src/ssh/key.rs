@@ -11,7 +11,15 @@ use russh::keys::{Algorithm, PrivateKey, PublicKey, ssh_key};
 pub struct Login {
     pub(super) user: String,
     pub(super) private_key: Arc<PrivateKey>,
-    pub(super) host_key: PublicKey,
+    pub(super) host: HostKey,
+}
+
+/// Which host key is accepted.
+#[derive(Clone)]
+pub(super) enum HostKey {
+    Pinned(PublicKey),
+    /// Whichever it shows.
+    Any,
 }
 
 /// A text that is no key.
@@ -36,14 +44,41 @@ impl Login {
         Ok(Self {
             user: user.into(),
             private_key: Arc::new(private_key),
-            host_key,
+            host: HostKey::Pinned(host_key),
         })
+    }
+
+    /// The same, whatever host key it shows: for a guest that makes its own, on a port of 127.0.0.1 where nobody else can be.
+    ///
+    /// # Errors
+    /// [`KeyError`] if it is no key.
+    pub fn whatever_host_key(user: impl Into<String>, private_key: &str) -> Result<Self, KeyError> {
+        let wrong = |source| KeyError {
+            what: "private key",
+            source,
+        };
+        Ok(Self {
+            user: user.into(),
+            private_key: Arc::new(PrivateKey::from_openssh(private_key).map_err(wrong)?),
+            host: HostKey::Any,
+        })
+    }
+
+    /// The pinned host key, as OpenSSH writes it; empty if there is none.
+    pub(crate) fn host_key(&self) -> String {
+        match &self.host {
+            HostKey::Pinned(key) => key.to_openssh().unwrap_or_default(),
+            HostKey::Any => String::new(),
+        }
     }
 }
 
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host_key = self.host_key.fingerprint(ssh_key::HashAlg::Sha256).to_string();
+        let host_key = match &self.host {
+            HostKey::Pinned(key) => key.fingerprint(ssh_key::HashAlg::Sha256).to_string(),
+            HostKey::Any => "any".to_owned(),
+        };
         f.debug_struct("Login")
             .field("user", &self.user)
             .field("host_key", &host_key)

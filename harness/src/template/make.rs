@@ -107,7 +107,9 @@ impl Maker {
             scratch: folder.to_owned(),
             timeline: self.timeline.clone(),
         };
-        let qemu = Qemu::launch(launch).await.map_err(TemplateError::Launch)?;
+        let qemu = Qemu::launch(launch)
+            .await
+            .map_err(|error| TemplateError::Launch(Box::new(error)))?;
         if shared {
             leave_memory_where_it_is(qemu.monitor()).await?;
         }
@@ -130,7 +132,7 @@ impl Maker {
             Arrival::Booted,
         )
         .await
-        .map_err(TemplateError::Boot)?;
+        .map_err(|error| TemplateError::Boot(Box::new(error)))?;
         self.settle(&qemu, &agent).await;
         agent.close();
         drop(agent);
@@ -267,7 +269,6 @@ fn setup() -> Setup {
             ),
         ],
         entropy: Bytes(rand::random::<[u8; 32]>().to_vec()),
-        clock: machine::now(),
         ..Setup::default()
     }
 }

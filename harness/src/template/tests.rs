@@ -1,5 +1,6 @@
 use super::*;
 use crate::agent::Interface;
+use crate::qemu::Display;
 
 fn spec(disks: Vec<Disk>) -> MachineSpec {
     MachineSpec {
@@ -13,6 +14,8 @@ fn spec(disks: Vec<Disk>) -> MachineSpec {
         disks,
         management: Mac::of("app", "management"),
         cards: vec![card("app", "mesh")],
+        display: Display::None,
+        hot_slots: Vec::new(),
     }
 }
 

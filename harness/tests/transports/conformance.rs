@@ -32,6 +32,8 @@ shown_of_every_way! {
     both_streams_arrive_apart_as_bytes
     large_output_arrives_whole_with_its_exit_code
     a_mebibyte_of_input_is_echoed
+    a_quarter_of_a_gibibyte_comes_out_while_much_goes_in
+    a_quiet_command_is_not_given_up
     input_that_nobody_reads_is_dropped
     without_input_there_is_nothing_to_read
     arguments_environment_and_folder_are_taken_literally
@@ -95,6 +97,52 @@ async fn a_mebibyte_of_input_is_echoed(peer: Peer) {
         .await
         .unwrap();
     assert!(output.stdout == input, "{} bytes", output.stdout.len());
+}
+
+async fn a_quarter_of_a_gibibyte_comes_out_while_much_goes_in(peer: Peer) {
+    const OUT: usize = 256 << 20;
+    const IN: usize = 64 << 20;
+    let text = format!(
+        "exec 3<&0; yes abcdefg | head -c {IN} | cmp - /dev/fd/3 >&2 & yes 0123456 | head -c {OUT}; wait $!"
+    );
+    let command = Command::shell(text).stdin(b"abcdefg\n".repeat(IN / 8));
+    let (mut length, mut right) = (0, true);
+    let run = peer
+        .commands
+        .run(command)
+        .keep_last(16)
+        .on_output(|stream, bytes| {
+            if stream == Stream::Stdout {
+                right &= repeats(b"0123456\n", length, bytes);
+                length += bytes.len();
+            }
+        });
+    let output = run.check_ok().await.unwrap();
+    assert_eq!(output.stdout, b"0123456\n0123456\n");
+    assert_eq!((length, right), (OUT, true));
+}
+
+/// Whether `bytes` are what stands at `offset` in `pattern` over and over.
+fn repeats(pattern: &[u8], offset: usize, bytes: &[u8]) -> bool {
+    let begin = offset % pattern.len();
+    let whole = pattern.repeat(bytes.len() / pattern.len() + 2);
+    whole[begin..].starts_with(bytes)
+}
+
+async fn a_quiet_command_is_not_given_up(peer: Peer) {
+    let go = peer.fifo("go");
+    let hours = Duration::from_secs(3 * 3600);
+    let command = Command::shell("read word <\"$GO\"; echo \"$word\"")
+        .env("GO", &go)
+        .deadline(hours);
+    let mut process = peer.commands.start(command).await.unwrap();
+    peer.commands.run("true").check_ok().await.unwrap();
+    tokio::time::pause();
+    tokio::time::advance(hours / 2).await;
+    tokio::time::resume();
+    write_to(&go, "still here\n").await;
+    assert_eq!(process.next().await, Some(stdout("still here\n")));
+    assert_eq!(process.next().await, Some(Event::Ended(ExitStatus::Code(0))));
 }
 
 async fn input_that_nobody_reads_is_dropped(peer: Peer) {

@@ -34,7 +34,7 @@ pub(super) fn unit(component: &ComponentName) -> String {
 /// The module of one component on one node; `sources` are the address ranges of its consumers.
 pub(super) fn module(served: &Served<'_>, sources: &[String]) -> Value {
     let port = served.port.unwrap_or(DEFAULT_PORT);
-    let script = format!("provisor/postgresql/{}.sql", served.component);
+    let script = format!("provisor/postgresql-roles/{}.sql", served.component);
     let credentials: Vec<String> = served
         .granted
         .iter()

@@ -24,7 +24,7 @@ fn roles(module: &Value, component: &str) -> Vec<String> {
 }
 
 fn sql(module: &Value, component: &str) -> String {
-    let file = &module["environment"]["etc"][format!("provisor/postgresql/{component}.sql")];
+    let file = &module["environment"]["etc"][format!("provisor/postgresql-roles/{component}.sql")];
     file["text"].as_str().unwrap().to_owned()
 }
 

@@ -155,7 +155,7 @@ impl Resolution {
 
 impl<'a> Link<'a> {
     /// The one provider, where it is on another machine.
-    pub(crate) fn from_elsewhere(&self) -> Option<&Offer<'a>> {
+    pub(crate) fn answer_from_elsewhere(&self) -> Option<&Offer<'a>> {
         match self.offers.as_slice() {
             [offer] if offer.node.name != self.need.node.name => Some(offer),
             _ => None,

@@ -105,7 +105,7 @@ fn plan<'a>(
 }
 
 fn take(link: &Link<'_>) -> Option<Take> {
-    let offer = link.from_elsewhere()?;
+    let offer = link.answer_from_elsewhere()?;
     let member = networks::shared(link.need.node, offer.node)?;
     Some(Take {
         component: link.need.component.name.to_string(),
