@@ -1,8 +1,12 @@
 //! `lab`: looks after what guests need on this machine.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program's edge")]
 
+mod evidence;
 mod new;
+mod repl;
+mod running;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,6 +32,51 @@ enum Verb {
     Images(Images),
     /// Writes a project of your own, with a first scenario.
     New(new::New),
+    /// Machines by hand: start, run, reboot, kill, one line each.
+    Repl,
+    /// Shows the machines that run, what they take, and for which test.
+    Top,
+    /// Opens a shell in a machine that runs, by SSH, or runs a command in it.
+    Shell {
+        /// The machine.
+        machine: String,
+        /// The command; a shell if there is none.
+        command: Vec<String>,
+        /// The test, where several have a machine of that name.
+        #[arg(long)]
+        test: Option<String>,
+    },
+    /// Follows the console of a machine that runs.
+    Console {
+        /// The machine.
+        machine: String,
+        /// The test, where several have a machine of that name.
+        #[arg(long)]
+        test: Option<String>,
+    },
+    /// Lets paused tests go on.
+    Resume,
+    /// Ends kept labs, and removes what killed tests left.
+    Sweep,
+    /// Lists the tests that left evidence, and how each ended.
+    Tests {
+        /// The folder with all evidence.
+        #[arg(default_value = "target/debug/vm-artifacts")]
+        folder: PathBuf,
+    },
+    /// Writes the timeline of one test anew, even if it was killed.
+    Timeline {
+        /// The test's folder.
+        folder: PathBuf,
+    },
+    /// Adds peak memory and evidence to a JUnit report, as properties.
+    Junit {
+        /// The report that cargo nextest wrote, such as target/nextest/ci/junit.xml.
+        report: PathBuf,
+        /// The folder with all evidence.
+        #[arg(long, default_value = "target/debug/vm-artifacts")]
+        evidence: PathBuf,
+    },
 }
 
 #[derive(Subcommand)]
@@ -58,6 +107,19 @@ fn main() -> ExitCode {
         Verb::Images(Images::List) => list(),
         Verb::Images(Images::Prune { days }) => prune(days),
         Verb::New(asked) => start_project(&asked),
+        Verb::Repl => repl::repl(),
+        Verb::Top => running::top(),
+        Verb::Shell {
+            machine,
+            command,
+            test,
+        } => running::shell(&machine, test.as_deref(), &command),
+        Verb::Console { machine, test } => running::console(&machine, test.as_deref()),
+        Verb::Resume => running::resume(),
+        Verb::Sweep => running::sweep(),
+        Verb::Tests { folder } => evidence::tests(&folder),
+        Verb::Timeline { folder } => evidence::timeline(&folder),
+        Verb::Junit { report, evidence } => evidence::junit(&report, &evidence),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
