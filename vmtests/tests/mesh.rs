@@ -65,7 +65,7 @@ async fn the_proxy_serves_the_routes_that_others_contribute(hosts: &Hosts) -> Re
             Command::new("curl").args(["--silent", "--show-error", "--include", "--header", &host, &proxy]);
         let answer = hosts.deployer.run(curl).check_ok().await?.stdout_text();
         ensure!(
-            answer.contains(&format!("this is {}\n", application.name)),
+            answer.ends_with(&format!("this is {}", application.name)),
             "{answer}"
         );
         let from = format!("Contributed-By: {}/{}", application.node.name(), application.name);
