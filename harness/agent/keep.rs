@@ -21,11 +21,30 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(crate) fn keep(marker: &str) -> Result<(), String> {
     let guard = io::stdin().as_fd().try_clone_to_owned().map(File::from);
     let mut guard = guard.map_err(|error| format!("cannot use standard input: {error}"))?;
-    let reader = thread::spawn(move || while guard.read(&mut [0; 64]).is_ok_and(|length| length > 0) {});
+    let reader = thread::spawn(move || until_closed(&mut guard));
     while Path::new(marker).exists() && !reader.is_finished() {
         thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+/// Reads what nobody wants to know. The test left the socket such that a read does not wait.
+fn until_closed(guard: &mut impl Read) {
+    loop {
+        match guard.read(&mut [0; 64]) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                thread::sleep(PAUSE);
+            }
+            Err(_) => return,
+        }
+    }
 }
 
 /// Hands what each of `cards` sends to `socket` to all the others, until `marker` is gone.
