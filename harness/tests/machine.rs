@@ -57,6 +57,7 @@ async fn a_machine_is_paused_reset_set_to_another_time_and_shut_down(lab: Lab) -
 
     app.wait_for_open_port(22).await?;
     app.run("/usr/sbin/sshd -p 2222").check_ok().await?;
+    app.wait_for_open_port(2222).await?;
     let mut stream = TcpStream::connect(app.forward(2222).await?).await?;
     let mut banner = [0; 8];
     stream.read_exact(&mut banner).await?;
